@@ -15,6 +15,8 @@ from tensorflow.python.framework import dtypes, tensor
 from tensorflow.python.multistream import compat
 from tensorflow.python.util import nest
 
+OBJECT = np.dtype(object)
+
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
@@ -105,8 +107,11 @@ def parameters_of(concrete: Any, function: str) -> list[Parameter]:
     return [found[name] for name in order if name in found]
 
 
-def leaves_of(structure: Any, name: str, what: str) -> list[Leaf]:
-    """The tensors in a structure of specs or tensors; TypeError if NumPy has no arrays for one."""
+def leaves_of(structure: Any, name: str, what: str, strings: bool = False) -> list[Leaf]:
+    """The tensors in a structure of specs or tensors; TypeError if NumPy has no arrays for one.
+
+    With `strings`, there may be tensors of strings, whose arrays have the dtype object.
+    """
     found = []
     for path, x in nest.flatten_with_tuple_paths(structure):
         where = ".".join(str(part) for part in (name, *path) if part != "") or "0"
@@ -119,11 +124,12 @@ def leaves_of(structure: Any, name: str, what: str) -> list[Leaf]:
                 f"{what.format(where)} is {x}: tf.cuda.serving_callable takes and gives dense "
                 "tensors only."
             )
-        dtype = _numpy_dtype(x.dtype)
+        dtype = OBJECT if strings and x.dtype == dtypes.string else _numpy_dtype(x.dtype)
         if dtype is None:
             raise TypeError(
                 f"{what.format(where)} is of type {x.dtype.name}: tf.cuda.serving_callable takes "
-                "and gives numbers and booleans only. Call the function itself."
+                "numbers, booleans and strings, and gives numbers and booleans. Call the function "
+                "itself."
             )
         found.append(Leaf(where, x, dtype))
     return found
@@ -231,7 +237,10 @@ def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:
         raise TypeError(
             f"{says} is a {type(x).__name__}, which is not an array in host memory: {error}"
         ) from error
-    if array.dtype != leaf.dtype:
+    if leaf.dtype is OBJECT:
+        if array.dtype.kind not in "OSTU":
+            raise TypeError(f"{says} is of dtype {array.dtype}, and must be of str or bytes.")
+    elif array.dtype != leaf.dtype:
         if array.dtype.newbyteorder("=") != leaf.dtype:
             raise TypeError(
                 f"{says} is of dtype {array.dtype}, and must be {leaf.dtype}: pass "
@@ -240,3 +249,22 @@ def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:
         array = array.astype(leaf.dtype)
     # Not np.ascontiguousarray, which gives scalars a dimension.
     return array if array.flags.c_contiguous else array.copy(order="C")
+
+
+def packed_strings(array: np.ndarray[Any, Any], leaf: Leaf, function: str) -> Any:
+    """An array of bytes that `StringsOf` in serving_callable.cc reads: offsets, and all strings.
+
+    As in TensorFlow, str is encoded in UTF-8.
+    """
+    try:
+        encoded = [
+            x if isinstance(x, bytes) else str.encode(x)  # TypeError for what is neither
+            for x in array.reshape(-1).tolist()
+        ]
+    except (TypeError, UnicodeEncodeError) as error:
+        raise TypeError(
+            f"Argument {leaf.name} of {function} has an element that is not a string: {error}"
+        ) from error
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(x) for x in encoded], out=offsets[1:])
+    return np.frombuffer(offsets.tobytes() + b"".join(encoded), np.uint8)

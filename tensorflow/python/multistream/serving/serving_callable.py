@@ -89,8 +89,9 @@ def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "Serving
       The callable. Any number of threads may call it at once.
 
     Raises:
-      TypeError: `function` is none of these; or an argument or result is not a dense tensor of
-        numbers (strings, ragged and sparse tensors are not). The message names the tensor.
+      TypeError: `function` is none of these; or an argument is not a dense tensor of numbers or
+        strings, or a result not one of numbers (ragged and sparse tensors are not dense). The
+        message names the tensor.
       ValueError: specs are missing, or given to a concrete function; or the function has captured
         a value that is only known at each call.
       NotImplementedError: with TensorFlow 2.13, or a NumPy release whose arrays are laid out
@@ -114,7 +115,7 @@ class ServingCallable:
             for p in self._parameters
             if not p.fixed
             for leaf in serving_arrays.leaves_of(
-                p.structure, p.name, f"Argument {{}} of {self.__name__}"
+                p.structure, p.name, f"Argument {{}} of {self.__name__}", strings=True
             )
         ]
         self._check_arguments(concrete)
@@ -137,6 +138,7 @@ class ServingCallable:
         self._plans: dict[tuple[Shape, ...], _Plan] = {}
         self._devices: dict[str | None, bytes | None] = {None: None, "": None}
         self._dtypes = [leaf.dtype for leaf in self._arguments]
+        self._strings = [i for i, x in enumerate(self._dtypes) if x is serving_arrays.OBJECT]
         self._pointers = ctypes.c_void_p * (len(self._arguments) + len(self._results))
         self._result_pointers = ctypes.c_void_p * len(self._results)
         self._library = _library()
@@ -162,9 +164,10 @@ class ServingCallable:
         Args:
           *args: for each tensor of the function's parameters a NumPy array, or an object with
             `__array__`, the buffer protocol, or DLPack in host memory; in the structures that the
-            function was traced with. The dtype must be the parameter's (the byte order may differ),
-            and the parameter must allow the shape. The call copies each array before the function
-            runs. If another thread resizes an array meanwhile, `resize` raises in that thread.
+            function was traced with. The dtype must be the parameter's (the byte order may differ;
+            strings are arrays of str, bytes, or objects that are either), and the parameter must
+            allow the shape. The call copies each array before the function runs. If another thread
+            resizes an array meanwhile, `resize` raises in that thread.
           **kwargs: the same, by name.
 
         Returns:
@@ -187,6 +190,8 @@ class ServingCallable:
                 arrays[i] = serving_arrays.host_array(x, self._arguments[i], self.__name__)
         held = serving_arrays.holds_on(arrays)  # before shapes and pointers are read
         shapes = tuple([x.shape for x in arrays])
+        for i in self._strings:
+            arrays[i] = serving_arrays.packed_strings(arrays[i], self._arguments[i], self.__name__)
         plan = self._plans.get(shapes)
         if plan is None:
             plan = self._new_plan(shapes)

@@ -156,10 +156,49 @@ def test_bad_arguments(call: Callable[[], Any], error: type[Exception], says: st
     assert bits(serve_double(ROWS)) == bits(double(ROWS))
 
 
+def test_strings() -> None:
+    """Strings of each length and kind arrive as TensorFlow has them, beside numbers."""
+
+    @tf.function(input_signature=[Spec([None], tf.string, "s"), Spec([], tf.int32, "n")])
+    def lengths(s: Any, n: Any) -> Any:
+        in_bytes = tf.strings.length(s) + n
+        return (
+            in_bytes,
+            tf.strings.to_hash_bucket_fast(s, 1 << 30),
+            tf.strings.unicode_decode(s, "UTF-8").row_lengths(),
+        )
+
+    serve = tf.cuda.serving_callable(lengths)
+    long = "x" * 100_000
+    n = np.int32(3)
+    for strings in (
+        np.array(["", "a", "äöü", "東京", long]),
+        np.array([b"ab", b"", b"c" * 30]),
+        np.array(["mixed", b"bytes\0\0", "\0"], object),
+        np.array([], object),
+        np.array(["a", "bb", "ccc", "dddd"])[::-2],
+        ["a", "list"],
+    ):
+        expected = lengths(tf.constant(np.asarray(strings), tf.string), tf.constant(n))
+        for _ in range(3):
+            assert bits(serve(strings, n)) == bits(expected)
+    scalar = tf.cuda.serving_callable(
+        tf.function(tf.strings.length, input_signature=[Spec([], tf.string)])
+    )
+    assert scalar("four") == 4
+
+    for wrong, says in (
+        (np.ones(2, np.float32), "s of .*float32, and must be of str or bytes"),
+        (np.array(["a", 1], object), "s of .* an element that is not a string"),
+        (np.array(["\udc80"], object), "s of .* an element that is not a string"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            serve(wrong, n)
+
+
 @pytest.mark.parametrize(
     ("bind", "error", "says"),
     [
-        (lambda: bound(lambda x: 1, Spec([], tf.string, "s")), TypeError, "Argument .*string"),
         (lambda: bound(tf.strings.as_string, Spec([])), TypeError, "Result 0 .*string"),
         (
             lambda: bound(tf.size, tf.RaggedTensorSpec([None, None])),

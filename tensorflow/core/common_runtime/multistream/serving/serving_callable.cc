@@ -20,6 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_turns.h"
+#include "tensorflow/core/platform/tstring.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -95,6 +96,26 @@ HostTensor CopyOf(Array array, TF_DataType type, const int64_t* shape) {
     std::memcpy(TF_TensorData(tensor.get()), *array, bytes);
   }
   return tensor;
+}
+
+// A tensor of strings, from an array of bytes: an int64 offset of each string,
+// and of the end of the last one; then the bytes of all strings.
+HostTensor StringsOf(Array array, const int64_t* shape) {
+  int64_t count = 1;
+  for (int i = 0; i < shape[0]; ++i) count *= shape[1 + i];
+  std::vector<int64_t> offsets(count + 1);
+  std::memcpy(offsets.data(), *array, offsets.size() * sizeof(int64_t));
+  const char* bytes =
+      static_cast<const char*>(*array) + offsets.size() * sizeof(int64_t);
+  auto* strings = new tstring[count];
+  for (int64_t i = 0; i < count; ++i) {
+    strings[i].assign(bytes + offsets[i], offsets[i + 1] - offsets[i]);
+  }
+  return HostTensor(TF_NewTensor(
+      TF_STRING, shape + 1, static_cast<int>(shape[0]), strings,
+      count * sizeof(tstring),
+      [](void* data, size_t, void*) { delete[] static_cast<tstring*>(data); },
+      nullptr));
 }
 
 // The process-wide turns; null if turns are off.
@@ -188,7 +209,9 @@ class ServingCallable {
     TFE_OpSetAttrString(op.get(), "config_proto", config_.data(),
                         config_.size());
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const HostTensor copy = CopyOf(arrays[i], inputs_[i], *shapes);
+      const HostTensor copy = inputs_[i] == TF_STRING
+                                  ? StringsOf(arrays[i], *shapes)
+                                  : CopyOf(arrays[i], inputs_[i], *shapes);
       if (copy == nullptr) {
         return Failed(TF_RESOURCE_EXHAUSTED,
                       "No host memory for argument " + std::to_string(i));
@@ -289,7 +312,7 @@ void TFMS_DeleteServing(ServingCallable* callable) { delete callable; }
 // Call with the GIL held. Calls the function on `device` (null: on any).
 // `shapes`: the arguments' shapes, then the results' expected shapes; each is a
 // rank (-1: unknown) and the dimensions. `arrays`: C-contiguous arrays for the
-// arguments, then for the results.
+// arguments (strings: as StringsOf reads them), then for the results.
 //
 // Returns null if the results are in the arrays. Otherwise the caller deletes
 // the returned object with TFMS_DeleteServingResult: an error, or, with code 0,
