@@ -121,6 +121,38 @@ with tf.Graph().as_default(), tf.device(GPU):
     )
 
 
+def test_trainings_with_embeddings() -> None:
+    kit.run_captured(
+        """
+first, last = floats(20, 4), floats(4, 1)
+
+def training(optimizer):
+    def make():
+        variables = [tf.Variable(first), tf.Variable(last)]
+        trained = optimizer()
+        trained.build(variables)
+        @tf.function(autograph=False)
+        def step(ids):
+            with tf.device(GPU):
+                with tf.GradientTape() as tape:
+                    found = tf.gather(variables[0], ids[:, 0] + ids[:, 1])  # some twice
+                    loss = tf.reduce_sum(tf.tanh(found @ variables[1]))
+                trained.apply_gradients(zip(tape.gradient(loss, variables), variables))
+                return tf.identity(loss)
+        return step, [*variables, *trained.variables]
+    return make
+
+batches = [(rng.integers(0, 10, (6, 2)).astype(np.int32),) for _ in range(5)]
+for name in ("SGD", "Adam", "Adagrad"):
+    optimizer = getattr(tf.keras.optimizers, name)
+    # Adagrad's branch depends on a value. On a GPU, deterministic scattered updates wait for it.
+    captured = None if ON_GPU else name != "Adagrad"
+    alike(name, training(lambda: optimizer(0.1)), *batches, captured=captured)
+""".replace("ON_GPU", str(kit.ON_GPU)),
+        capture="marked",
+    )
+
+
 def test_tables_on_the_host() -> None:
     kit.run_captured(
         COMPARE,
