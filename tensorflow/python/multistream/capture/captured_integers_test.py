@@ -50,8 +50,25 @@ compare("divided", lambda i: (i // 7, i % 7, i // -3, i % -3), ints(5, 3))
 compare("no rows", lambda i: tf.gather(table, tf.reshape(i, [-1]) % 50), ints(0, 2))
 compare("a scalar", lambda i: tf.gather(table, i) * tf.cast(i, tf.float32), scalar)
 compare("an argument as it is", lambda i: (i, i + 1), ids)
+
+def on_the_gpu(draw):
+    def moved():
+        with tf.device(GPU):
+            return tf.identity(draw())
+    return moved
+
+def both(i):
+    with tf.device("/CPU:0"):
+        kept = tf.identity(i)
+    return tf.gather(table, i), kept
+compare("an argument that goes back to the host", both, on_the_gpu(ids))
 compare("unsigned, small and large", lambda i: [tf.cast(i, t) for t in
         (tf.uint8, tf.int8, tf.int64, tf.float16, tf.float64, tf.bool)], ints(9))
+layers = tf.keras.layers
+hashed, binned = layers.Hashing(40), layers.Discretization([0.2, 0.5, 0.8])
+compare("layers that make ids",
+        lambda i, x: tf.gather(table, hashed(i)) * tf.gather(table, binned(x)),
+        ids, lambda: floats(6, 2))
 compare("loop", lambda i: tf.while_loop(lambda k, y: k < 3, lambda k, y: (k + 1, y * 0.5),
                                         (0, tf.gather(table, i)))[1], ids)
 

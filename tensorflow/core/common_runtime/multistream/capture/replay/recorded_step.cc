@@ -98,6 +98,8 @@ class RecordedStep::Ends : public RendezvousInterface,
 
   absl::Status Made(size_t i, Tensor value, bool on_host) {
     ResultPlace& place = recorded_->copies_.places()[i];
+    // An int32 argument, of which TensorFlow says that it is on the host.
+    on_host = on_host && !recorded_->recording_->Has(value.data(), 1);
     if (recorded_->changed_ != nullptr && !on_host) {
       TF_ASSIGN_OR_RETURN(value, recorded_->changed_->Apart(value));
     }

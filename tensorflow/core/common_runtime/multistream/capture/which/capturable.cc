@@ -83,6 +83,8 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftmaxCrossEntropyWithLogits",
       "SoftplusGrad", "SoftsignGrad", "SparseSoftmaxCrossEntropyWithLogits",
       "SqrtGrad", "StridedSliceGrad", "TanhGrad", "UnsortedSegmentSum",
+      // Numbers to ids: Keras's Discretization and Hashing.
+      "Bucketize", "_TensorToHashBucketFast",
       // Shape computations, on the host.
       "BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "Range", "Rank",
       "Shape", "ShapeN", "Size",
