@@ -301,6 +301,12 @@ bool HandsValueOn(const Node& node) {
          node.IsMerge() || node.IsNextIteration() || node.IsSwitch();
 }
 
+bool GivesShape(const Node& node) {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      "Rank", "Shape", "ShapeN", "Size"};
+  return ops->contains(node.type_string());
+}
+
 bool WalkFinds(
     const Node& from,
     absl::FunctionRef<bool(const Node& node,

@@ -77,6 +77,9 @@ bool PassesVariablesOn(absl::string_view op);
 // branch.
 bool HandsValueOn(const Node& node);
 
+// Whether the op's results depend only on its inputs' shapes.
+bool GivesShape(const Node& node);
+
 // Walks from `from` to each node once, in no particular order, until `look`
 // returns true for a node. `look` calls `go_to` with the nodes that come next.
 // Returns whether `look` has returned true.

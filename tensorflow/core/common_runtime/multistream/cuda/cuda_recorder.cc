@@ -24,6 +24,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "third_party/gpus/cuda/include/cuda.h"
@@ -149,8 +150,8 @@ class CudaRecording : public Recording {
         executor_(recorder->executor()),
         group_(static_cast<CudaStreamGroup*>(recorder->group())),
         stream_(recorder->compute_stream()),
-        memory_(recorder->OwnAllocator(AllocatorAttributes()), Pinned(recorder),
-                recorder->apart_bytes(),
+        memory_(recorder->OwnAllocator(AllocatorAttributes()),
+                recorder->OwnAllocator(PinnedMemory()), recorder->apart_bytes(),
                 // Called for recycled memory, which the group's stream may
                 // still use.
                 [this] { order_.Update(stream_->WaitFor(group_->stream())); }) {
@@ -224,13 +225,6 @@ class CudaRecording : public Recording {
   int64_t kernels() const override { return contents_.kernels; }
 
  private:
-  static Allocator* Pinned(CudaRecorder* recorder) {
-    AllocatorAttributes pinned;
-    pinned.set_on_host(true);
-    pinned.set_gpu_compatible(true);
-    return recorder->OwnAllocator(pinned);
-  }
-
   // Runs the step without capturing it. launch_mu keeps recordings from being
   // launched meanwhile, since they may use cuBLAS's workspaces of the
   // recorder's stream. The group's other steps may run: cuBLAS has separate

@@ -81,12 +81,15 @@ class GraphLevelExecutor : public Executor {
     if (changes_state() && !mark.has_value()) required.clear();
     ValuesOnDevice values = PutValuesOnDevice(graph);
     const Graph& recorded = values.graph == nullptr ? graph : *values.graph;
-    Capturable capturable = ClassifyForCapture(
-        recorded,
-        params.function_library == nullptr
-            ? nullptr
-            : params.function_library->GetFunctionLibraryDefinition());
-    if (!values.obstacle.empty()) capturable.obstacle = values.obstacle;
+    Capturable capturable;
+    capturable.obstacle = values.obstacle;
+    if (values.obstacle.empty()) {
+      capturable = ClassifyForCapture(
+          recorded,
+          params.function_library == nullptr
+              ? nullptr
+              : params.function_library->GetFunctionLibraryDefinition());
+    }
     if (capturable.obstacle.empty() && capturable.is_compiled) {
       capturable.obstacle = ObstacleInXla();
     }

@@ -26,6 +26,14 @@
 
 namespace tensorflow::multistream {
 
+// Attributes of host memory that the GPU can copy from and to.
+inline AllocatorAttributes PinnedMemory() {
+  AllocatorAttributes pinned;
+  pinned.set_on_host(true);
+  pinned.set_gpu_compatible(true);
+  return pinned;
+}
+
 // Which memory has been allocated on this thread since an op began? Group
 // allocators add addresses and OpAccesses reads them, for the sanitizer: an op
 // has written an output whose memory was allocated since the op began.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/stream_executor.h"
@@ -138,10 +139,8 @@ absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
   const size_t bytes = from.TotalBytes();
   if (bytes == 0) return absl::OkStatus();
   // CUDA copies asynchronously from pinned memory only.
-  AllocatorAttributes pinned;
-  pinned.set_on_host(true);
-  pinned.set_gpu_compatible(true);
-  Tensor staging(device_->GetAllocator(pinned), from.dtype(), from.shape());
+  Tensor staging(device_->GetAllocator(PinnedMemory()), from.dtype(),
+                 from.shape());
   if (!staging.IsInitialized()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("Out of pinned host memory: no ", bytes,

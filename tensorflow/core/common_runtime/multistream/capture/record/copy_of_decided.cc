@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/op_requires.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -32,12 +33,9 @@ class CopyOfDecided : public OpKernel {
       std::memcpy(copy->data(), value.data(), bytes);
       return;
     }
-    AllocatorAttributes attributes;
-    attributes.set_on_host(true);
-    attributes.set_gpu_compatible(true);
     Tensor pinned;
     OP_REQUIRES_OK(context, context->allocate_temp(value.dtype(), value.shape(),
-                                                   &pinned, attributes));
+                                                   &pinned, PinnedMemory()));
     std::memcpy(pinned.data(), value.data(), bytes);
     se::DeviceAddressBase to(copy->data(), bytes);
     OP_REQUIRES_OK(context,

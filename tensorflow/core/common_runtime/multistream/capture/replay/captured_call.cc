@@ -63,13 +63,6 @@ absl::Status PadRows(
 
 }  // namespace
 
-AllocatorAttributes PinnedMemory() {
-  AllocatorAttributes pinned;
-  pinned.set_on_host(true);
-  pinned.set_gpu_compatible(true);
-  return pinned;
-}
-
 StepInterface::StepInterface(const Capturable& graph)
     : receives(Parsed(graph.receives)),
       sends(Parsed(graph.sends)),
@@ -86,14 +79,6 @@ bool StepInterface::AreChecked(const std::vector<Tensor>& made) const {
     if (made[i].dims() != 0 || !made[i].scalar<bool>()()) return false;
   }
   return true;
-}
-
-std::vector<Tensor> StepInputs::FromHost(const StepInterface& step) const {
-  std::vector<Tensor> values = received;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (step.arguments[i].on_host) values.push_back(arguments[i]);
-  }
-  return values;
 }
 
 std::vector<StepInterface::Key> StepInterface::Parsed(
@@ -243,8 +228,8 @@ bool CapturedCall::Collect(ResourceMgr* resources, const std::string& device) {
 
 StepShapes CapturedCall::ShapesOfInputs() const {
   StepShapes shapes;
-  for (const Tensor& it : inputs_.received) {
-    shapes.received.push_back(it.shape());
+  for (size_t i = 0; i < step_.receives.size(); ++i) {
+    shapes.received.push_back(inputs_.received[i].shape());
   }
   for (const Tensor& it : inputs_.arguments) {
     shapes.arguments.push_back(it.shape());
@@ -277,12 +262,15 @@ absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
     return group_->CopyOnDevice(from, to, bytes);
   };
   absl::Status status;
+  auto on_host = inputs.received.begin() + step_.receives.size();
   for (size_t i = 0; i < inputs.arguments.size(); ++i) {
     Tensor& it = inputs.arguments[i];
     if (it.dtype() == DT_RESOURCE) continue;
-    status.Update(step_.arguments[i].on_host
-                      ? PadRows(*padding_, pinned, copy_on_host, &it)
-                      : PadRows(*padding_, device, copy_on_device, &it));
+    if (step_.arguments[i].on_host) {
+      it = *on_host++;
+    } else {
+      status.Update(PadRows(*padding_, device, copy_on_device, &it));
+    }
   }
   group_->WhenCompleted([arguments = inputs_.arguments] {});
   if (!status.ok()) return status;
@@ -322,6 +310,7 @@ bool CapturedCall::CollectArguments() {
       return false;
     }
     inputs_.arguments.push_back(*value);
+    if (it.on_host) inputs_.received.push_back(*value);
   }
   return true;
 }
@@ -363,6 +352,7 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
 void CapturedCall::RunAlways(const std::shared_ptr<CapturedCall>& call) {
   // The step may take over its arguments' memory.
   call->inputs_.arguments.clear();
+  call->inputs_.received.resize(call->step_.receives.size());
   call->variables_.clear();
   std::shared_ptr<RendezvousInterface> rendezvous;
   if (call->args_.rendezvous != nullptr) {

@@ -25,6 +25,7 @@
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/function.h"
@@ -37,9 +38,6 @@
 #include "tensorflow/core/util/determinism.h"
 
 namespace tensorflow::multistream {
-
-// Attributes of host memory that the GPU can copy from and to.
-AllocatorAttributes PinnedMemory();
 
 // The inputs and outputs that all steps of a graph have.
 struct StepInterface {
@@ -82,9 +80,7 @@ struct StepInterface {
 // The inputs of one step: values from the host, and arguments, in the order of
 // StepInterface.
 struct StepInputs {
-  // All values from the host: those received, then arguments that are there.
-  std::vector<Tensor> FromHost(const StepInterface& step) const;
-
+  // From the host: what was received, then the arguments that are there.
   std::vector<Tensor> received;
   // On the device, on the host (Capturable::Argument), or variables' handles.
   std::vector<Tensor> arguments;

@@ -86,11 +86,11 @@ std::vector<InputBlock::Span> InputBlock::Spans(
 }
 
 bool RecordedCopies::Allocate(const StepInputs& inputs, Recording* recording) {
-  block_ = InputBlock(inputs.FromHost(step_));
+  block_ = InputBlock(inputs.received);
   received_ = Tensor(recording->memory(), DT_UINT8, block_.shape());
   if (!received_.IsInitialized()) return false;
   const std::vector<Tensor> from_host = block_.In(received_);
-  auto next = from_host.begin() + inputs.received.size();
+  auto next = from_host.begin() + step_.receives.size();
   inputs_.assign(from_host.begin(), next);
   for (size_t i = 0; i < inputs.arguments.size(); ++i) {
     const Tensor& it = inputs.arguments[i];
@@ -116,7 +116,7 @@ Tensor RecordedCopies::NewPinned(DataType type,
 bool RecordedCopies::Stage(const StepInputs& inputs, Tensor* staged) const {
   *staged = NewPinned(DT_UINT8, block_.shape());
   if (!staged->IsInitialized()) return false;
-  block_.Fill(inputs.FromHost(step_), staged);
+  block_.Fill(inputs.received, staged);
   return true;
 }
 
@@ -145,14 +145,14 @@ absl::Status RecordedCopies::CopyIn(const StepInputs& inputs,
                                     const Tensor& staged) {
   const char* from = static_cast<const char*>(staged.data());
   char* to = static_cast<char*>(received_.data());
-  for (const auto& [at, bytes] : block_.Spans(inputs.FromHost(step_))) {
+  for (const auto& [at, bytes] : block_.Spans(inputs.received)) {
     TF_RETURN_IF_ERROR(group_->CopyToDevice(from + at, to + at, bytes));
   }
   for (size_t i = 0; i < inputs.arguments.size(); ++i) {
     const Tensor& argument = inputs.arguments[i];
     if (step_.arguments[i].is_variable || step_.arguments[i].on_host) continue;
     TF_RETURN_IF_ERROR(group_->CopyOnDevice(
-        argument.data(), inputs_[inputs.received.size() + i].data(),
+        argument.data(), inputs_[step_.receives.size() + i].data(),
         argument.TotalBytes()));
   }
   return absl::OkStatus();

@@ -201,13 +201,6 @@ bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
   });
 }
 
-// Ops whose results depend only on their inputs' shapes.
-bool GivesShape(const Node& node) {
-  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
-      "Rank", "Shape", "ShapeN", "Size"};
-  return ops->contains(node.type_string());
-}
-
 // The sorted indices of the arguments of `function` that are must-be-constant:
 // needed on the host when XLA compiles the function, by XLA's own analysis. An
 // axis, a shape and a number of rows are; they become part of the compiled

@@ -430,12 +430,6 @@ class Mover {
     return absl::OkStatus();
   }
 
-  static bool GivesShape(const Node& node) {
-    return absl::c_linear_search(
-        std::vector<absl::string_view>{"Rank", "Shape", "ShapeN", "Size"},
-        node.type_string());
-  }
-
   static absl::Status OnHost(const Node& node) {
     return absl::FailedPreconditionError(absl::StrCat(
         NameOf(node),
