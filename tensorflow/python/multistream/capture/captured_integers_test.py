@@ -88,6 +88,24 @@ try:
     check(False, "a division by zero")
 except tf.errors.InvalidArgumentError:
     pass
+
+# Asserts: a replay whose condition does not hold ends in the step's own error.
+large = tf.constant(floats(200, 4))  # the lookup itself does not fail
+def checked(i):
+    with tf.control_dependencies([tf.debugging.assert_less(i, 50, message="an id is too large")]):
+        return tf.gather(large, i)
+compare("assert", checked, ids)
+
+side = tf.cuda.captured(mode="auto")(on_gpu(checked))
+before, right = replayed(), ids()
+for i in range(30):
+    fails = i % 5 == 4
+    try:
+        found = side(tf.constant(right + np.int32(100 * fails))).numpy()
+        check((found == large.numpy()[right]).all() and not fails, "an assert that holds")
+    except tf.errors.InvalidArgumentError as error:
+        check(fails and "an id is too large" in str(error), "an assert that fails")
+check(replayed() > before + 20, f"replayed with asserts: {tf.cuda.capture_report()}")
 """
 
 
