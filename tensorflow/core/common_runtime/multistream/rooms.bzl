@@ -11,6 +11,7 @@ use all of them.
 
                                hooks
     node_level                graph_level                cuda   emulated
+                    capture: pieces
                     capture: replay, variables
                       step                                    serving
     node_level/policy   capture: which, batches, record
@@ -40,7 +41,8 @@ _USES = {
     "step": _SHARED + ["capture/record"],
     "capture/variables": _SHARED,
     "capture/replay": _SHARED + ["capture/which", "capture/batches", "capture/record", "capture/variables", "step"],
-    "graph_level": _SHARED + ["capture/which", "capture/batches", "capture/replay", "step"],
+    "capture/pieces": _SHARED + ["capture/which", "capture/batches", "capture/record", "capture/replay", "step"],
+    "graph_level": _SHARED + ["capture/which", "capture/batches", "capture/pieces", "capture/replay", "step"],
     "node_level/policy": ["base"],
     "node_level": _SHARED + ["capture/which", "step", "node_level/policy"],
     "cuda": _SHARED + ["capture/record", "step"],

@@ -12,23 +12,34 @@ from tensorflow.python.multistream.groups import pinned
 
 # Calls of `function`: two run uncaptured, the third is recorded, the rest are replays.
 _CALLS = 6
-_REPLAYED = "replayed"  # capture_report.h
+# capture_report.h
+_REPLAYED = "replayed"
+_GRAPH, _PIECE_OF_LOOP = "0", "2"
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class CaptureCount:
-    """Steps of one graph with the same outcome.
+    """Steps of one graph, or of one piece of a graph, with the same outcome.
 
     Attributes:
-      graph: the graph's number of ops, and the first of its results by name.
+      graph: the graph's number of ops, and the first of its results by name; for a piece, also
+        which of the graph's pieces it is.
       end: "replayed", or why the steps were not; for a graph that cannot be captured, the first op
         in the way.
       steps: number of these steps.
+      launches: ops that launch kernels in each of the steps; an op in a loop counts once.
+        A graph's pieces in loops have launches of their own, for each iteration.
+      is_piece: this is a piece of a graph, whose steps are counted as the graph's
+        (`TF_MULTI_STREAM_CAPTURE_PIECES`).
+      in_loop: this is a piece that a step runs in each iteration of a loop.
     """
 
     graph: str
     end: str
     steps: int
+    launches: int = 0
+    is_piece: bool = False
+    in_loop: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,15 +55,25 @@ class CaptureReport:
     @property
     def steps(self) -> int:
         """Number of all steps."""
-        return sum(count.steps for count in self.counts)
+        return sum(count.steps for count in self.counts if not count.is_piece)
 
     @property
     def replayed(self) -> int:
-        """Number of steps that were replayed."""
-        return sum(count.steps for count in self.counts if count.end == _REPLAYED)
+        """Number of steps that were replayed as a whole."""
+        return sum(x.steps for x in self.counts if x.end == _REPLAYED and not x.is_piece)
+
+    @property
+    def share(self) -> float:
+        """The share of all launches, from 0 to 1, that were part of a replay."""
+        launches = sum(x.steps * x.launches for x in self.counts if x.in_loop or not x.is_piece)
+        replayed = sum(x.steps * x.launches for x in self.counts if x.end == _REPLAYED)
+        return replayed / launches if launches else 0.0
 
     def __str__(self) -> str:
-        lines = [f"{self.replayed} of {self.steps} steps were replayed"]
+        lines = [
+            f"{self.replayed} of {self.steps} steps were replayed, and {self.share:.0%} of all "
+            "launches"
+        ]
         graph = None
         for count in self.counts:
             if count.graph != graph:
@@ -111,10 +132,11 @@ def capture_report(
 def _report(before: dict[tuple[str, str], int]) -> CaptureReport:
     counts = []
     for line in _lines().splitlines():
-        steps, graph, end = line.split("\t")
+        steps, launches, kind, graph, end = line.split("\t")
         since = int(steps) - before.get((graph, end), 0)
         if since > 0:
-            counts.append(CaptureCount(graph, end, since))
+            is_piece, in_loop = kind != _GRAPH, kind == _PIECE_OF_LOOP
+            counts.append(CaptureCount(graph, end, since, int(launches), is_piece, in_loop))
     return CaptureReport(tuple(counts))
 
 

@@ -42,6 +42,8 @@ class StreamGroupStats:
         waited (or is waiting) for a thread, or an op's launch for a lock of the CUDA driver. Watch
         this one in an alarm: milliseconds under full load, never a second.
       steps_replayed: steps that were launched as one recording (`TF_MULTI_STREAM_CAPTURE`).
+      pieces_replayed: pieces of other steps that were launched as a recording
+        (`TF_MULTI_STREAM_CAPTURE_PIECES`).
       replays_with_branches: replays with ops side by side (`TF_MULTI_STREAM_CAPTURE_BRANCHES`).
       replays_polled: replays whose end the launching thread saw by polling, without a host
         callback.
@@ -79,6 +81,7 @@ class StreamGroupStats:
     steps_waiting: int
     longest_launch_wait_micros: int
     steps_replayed: int
+    pieces_replayed: int
     replays_with_branches: int
     replays_polled: int
     replays_verified: int

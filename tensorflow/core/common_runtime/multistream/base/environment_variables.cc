@@ -237,6 +237,11 @@ const std::vector<Variable>& Variables() {
        Number(&Options::capture_mb, 1, kMaxMegabytes), "1024",
        "the most memory that the recordings of one graph take, in MiB",
        NeedsCapture},
+      {kCapturePiecesVariable, Number(&Options::capture_pieces, 0), "0",
+       "of a graph that cannot be captured as a whole, pieces are captured "
+       "that launch at least so many ops; 0: none: "
+       "[pieces](captured-steps.md#pieces)",
+       NeedsCapture},
       {kCaptureVerifyVariable, Number(&Options::capture_verify, 0), "0",
        "every so many replays of a graph the step also runs as always, and "
        "a different bit is an error; 0: never",

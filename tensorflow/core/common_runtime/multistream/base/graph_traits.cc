@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/types.h"
@@ -305,6 +306,39 @@ bool GivesShape(const Node& node) {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
       "Rank", "Shape", "ShapeN", "Size"};
   return ops->contains(node.type_string());
+}
+
+bool LaunchesNothing(const Node& node) {
+  static const auto* ops =
+      new Ops{"ExpandDims", "Identity",      "IdentityN", "PreventGradient",
+              "Reshape",    "Squeeze",       "Snapshot",  "StopGradient",
+              "NoOp",       "ReadVariableOp"};
+  return ops->contains(node.type_string()) || GivesShape(node);
+}
+
+bool IsOnHost(const Node& node) {
+  MemoryTypeVector inputs, outputs;
+  if (!MemoryTypesForNode(OpRegistry::Global(), DEVICE_GPU, node.def(), &inputs,
+                          &outputs)
+           .ok()) {
+    return false;
+  }
+  inputs.insert(inputs.end(), outputs.begin(), outputs.end());
+  return !inputs.empty() &&
+         std::all_of(inputs.begin(), inputs.end(),
+                     [](MemoryType type) { return type == HOST_MEMORY; });
+}
+
+int CountLaunches(const Graph& graph) {
+  int launches = 0;
+  for (const Node* node : graph.op_nodes()) {
+    const bool is_end =
+        node->IsSend() || node->IsRecv() || node->IsArg() || node->IsRetval();
+    launches += !is_end && !node->IsConstant() && !node->IsControlFlow() &&
+                node->type_string() != "VarHandleOp" &&
+                !LaunchesNothing(*node) && !IsOnHost(*node);
+  }
+  return launches;
 }
 
 bool WalkFinds(

@@ -89,6 +89,17 @@ bool WalkFinds(
                            absl::FunctionRef<void(const Node*)> go_to)>
         look);
 
+// Whether the op gives a shape, or hands its input's memory on: launches
+// nothing.
+bool LaunchesNothing(const Node& node);
+
+// The ops of a GPU's graph that launch kernels; an op in a loop counts once.
+int CountLaunches(const Graph& graph);
+
+// Whether a GPU's op has all its inputs and outputs on the host, and at least
+// one.
+bool IsOnHost(const Node& node);
+
 // Whether a device's full name says that it has this type, as DEVICE_GPU.
 bool IsOfType(absl::string_view device, absl::string_view type);
 

@@ -45,6 +45,8 @@ inline constexpr char kMeasureVariable[] = "TF_MULTI_STREAM_MEASURE";
 inline constexpr char kCaptureVariable[] = "TF_MULTI_STREAM_CAPTURE";
 inline constexpr char kCaptureMegabytesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_MB";
+inline constexpr char kCapturePiecesVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_PIECES";
 inline constexpr char kCaptureVerifyVariable[] =
     "TF_MULTI_STREAM_CAPTURE_VERIFY";
 inline constexpr char kCaptureBranchesVariable[] =
@@ -119,6 +121,9 @@ struct Options {
   int capture_mb = 1024;     // TF_MULTI_STREAM_CAPTURE_MB
   int capture_verify = 0;    // TF_MULTI_STREAM_CAPTURE_VERIFY
   int capture_branches = 4;  // TF_MULTI_STREAM_CAPTURE_BRANCHES
+  // TF_MULTI_STREAM_CAPTURE_PIECES: the fewest launches of a piece; 0: no
+  // pieces.
+  int capture_pieces = 0;
   // TF_MULTI_STREAM_CAPTURE_BATCHES, ascending.
   std::vector<int> capture_batches;
   // XLA_FLAGS: XLA may launch its own CUDA graphs (command buffers), which a

@@ -13,6 +13,8 @@
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/cut.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_runner.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_steps.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
@@ -46,16 +48,10 @@ class GraphLevelExecutor : public Executor {
 
   absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
                           const MakeStockExecutor& make_stock) {
-    const int groups = changes_state() ? 1 : groups_;
-    for (int i = 0; i < groups; ++i) {
-      LocalExecutorParams of_group = params;
-      of_group.device = leader_->group_device(i);
-      SharedKernels::Wrap(kernels_, i, &of_group);
-      std::unique_ptr<Executor> executor;
-      TF_RETURN_IF_ERROR(make_stock(of_group, graph, &executor));
-      executors_.push_back(std::move(executor));
-    }
-    return absl::OkStatus();
+    return MakeExecutors(
+        params, graph, make_stock,
+        [this](int group) { return leader_->group_device(group); },
+        &executors_);
   }
 
   // Makes captured_ if steps are to be captured and can be.
@@ -79,6 +75,8 @@ class GraphLevelExecutor : public Executor {
     // TF_MULTI_STREAM_CAPTURE=require does not mean initializers and training
     // steps, unless the function itself is marked.
     if (changes_state() && !mark.has_value()) required.clear();
+    CaptureReport::Describe(name_, CountLaunches(graph),
+                            CaptureReport::Is::kGraph);
     ValuesOnDevice values = PutValuesOnDevice(graph);
     const Graph& recorded = values.graph == nullptr ? graph : *values.graph;
     Capturable capturable;
@@ -99,19 +97,21 @@ class GraphLevelExecutor : public Executor {
           absl::StrCat("it changes state: ", traits_.leader_only);
     }
     if (!capturable.obstacle.empty()) {
-      not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;
-      if (required.empty()) return absl::OkStatus();
-      return NotCaptured(required, params, capturable.obstacle);
+      if (!required.empty()) {
+        return NotCaptured(required, params, capturable.obstacle);
+      }
+      if (options_.capture_pieces > 0) {
+        TF_RETURN_IF_ERROR(
+            InitializePieces(params, graph, make_stock, capturable.obstacle));
+      }
+      if (pieces_.empty()) {
+        not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
+      }
+      return absl::OkStatus();
     }
     std::vector<std::unique_ptr<Executor>> recorders;
-    for (size_t i = 0; i < executors_.size(); ++i) {
-      LocalExecutorParams of_recorder = params;
-      of_recorder.device = leader_->recorder(i)->device();
-      SharedKernels::Wrap(kernels_, i, &of_recorder);
-      TF_RETURN_IF_ERROR(
-          make_stock(of_recorder, recorded, &recorders.emplace_back()));
-    }
+    TF_RETURN_IF_ERROR(MakeRecorders(params, recorded, make_stock, &recorders));
     std::unique_ptr<Paddings> paddings;
     // No padding in training: the step would learn from the added rows.
     // Nor for an Assert, which may read all rows.
@@ -130,6 +130,7 @@ class GraphLevelExecutor : public Executor {
   ~GraphLevelExecutor() override {
     if (GroupsAreOfParent()) {
       captured_.release();  // the CUDA graphs belong to the parent process
+      for (const auto& piece : pieces_) piece->Abandon();
       return;
     }
     for (int i = 0; i < groups_; ++i) {
@@ -140,6 +141,81 @@ class GraphLevelExecutor : public Executor {
   }
 
  private:
+  // One executor for each group that the graph's steps may run on.
+  template <class DeviceOf>
+  absl::Status MakeExecutors(const LocalExecutorParams& params,
+                             const Graph& graph,
+                             const MakeStockExecutor& make_stock,
+                             const DeviceOf& device_of,
+                             std::vector<std::unique_ptr<Executor>>* made) {
+    const int groups = changes_state() ? 1 : groups_;
+    for (int i = 0; i < groups; ++i) {
+      LocalExecutorParams of_group = params;
+      of_group.device = device_of(i);
+      SharedKernels::Wrap(kernels_, i, &of_group);
+      TF_RETURN_IF_ERROR(make_stock(of_group, graph, &made->emplace_back()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeRecorders(const LocalExecutorParams& params,
+                             const Graph& recorded,
+                             const MakeStockExecutor& make_stock,
+                             std::vector<std::unique_ptr<Executor>>* made) {
+    return MakeExecutors(
+        params, recorded, make_stock,
+        [this](int group) { return leader_->recorder(group)->device(); }, made);
+  }
+
+  // Makes pieces_ of a graph that cannot be captured as a whole, and executors
+  // of what is between, if a piece can be captured.
+  absl::Status InitializePieces(const LocalExecutorParams& params,
+                                const Graph& graph,
+                                const MakeStockExecutor& make_stock,
+                                const std::string& obstacle) {
+    Cut cut = CutIntoPieces(
+        graph,
+        params.function_library == nullptr
+            ? nullptr
+            : params.function_library->GetFunctionLibraryDefinition(),
+        /*with_xla=*/ObstacleInXla().empty(), options_.capture_pieces);
+    if (cut.pieces.empty()) return absl::OkStatus();
+    int captured = 0, in_loops = 0;
+    for (Piece& piece : cut.pieces) {
+      captured += piece.launches;
+      const std::string name = absl::StrCat(
+          name_, ", piece ", pieces_.size() + 1, " of ", cut.pieces.size(),
+          " (", piece.launches, " of ", cut.launches, " launches)");
+      if (piece.in_loop) in_loops += piece.launches;
+      CaptureReport::Describe(name, piece.launches,
+                              piece.in_loop ? CaptureReport::Is::kPieceOfLoop
+                                            : CaptureReport::Is::kPiece);
+      std::vector<std::unique_ptr<Executor>> executors, recorders;
+      TF_RETURN_IF_ERROR(MakeExecutors(
+          params, *piece.graph, make_stock,
+          [this](int group) { return leader_->group_device(group); },
+          &executors));
+      TF_RETURN_IF_ERROR(MakeRecorders(
+          params, piece.recorded == nullptr ? *piece.graph : *piece.recorded,
+          make_stock, &recorders));
+      pieces_.push_back(std::make_unique<PieceRunner>(
+          leader_, piece.name, std::move(executors),
+          std::make_unique<CapturedSteps>(
+              leader_, options_, /*required=*/"", name, piece.capturable,
+              /*paddings=*/nullptr, std::move(recorders)),
+          &back_off_));
+    }
+    CaptureReport::Describe(name_, cut.launches - in_loops,
+                            CaptureReport::Is::kGraph);
+    not_captured_ = CaptureReport::CounterOf(
+        name_, absl::StrCat("in pieces (", captured, " of ", cut.launches,
+                            " launches), as ", obstacle));
+    return MakeExecutors(
+        params, *cut.graph, make_stock,
+        [this](int group) { return leader_->group_device(group); },
+        &in_pieces_);
+  }
+
   static absl::Status NotCaptured(const std::string& required,
                                   const LocalExecutorParams& params,
                                   const std::string& why) {
@@ -283,7 +359,9 @@ class GraphLevelExecutor : public Executor {
           leader_->group_device(group->index()));
       ours.rendezvous = rendezvous.get();
     }
-    executors_[group->index()]->RunAsync(
+    const auto& executors =
+        !in_pieces_.empty() && back_off_.UsePieces() ? in_pieces_ : executors_;
+    executors[group->index()]->RunAsync(
         ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
           done(status);
         });
@@ -296,8 +374,14 @@ class GraphLevelExecutor : public Executor {
   const int groups_;  // of the session
   const GraphTraits traits_;
   const std::shared_ptr<SharedKernels> kernels_;
+  // Of a graph that is captured in pieces; else none. The executors' kernels
+  // use them.
+  PieceBackOff back_off_;
+  std::vector<std::unique_ptr<PieceRunner>> pieces_;
   // One for each group, or only the leader's if the graph changes state.
   std::vector<std::unique_ptr<Executor>> executors_;
+  // The same, in pieces.
+  std::vector<std::unique_ptr<Executor>> in_pieces_;
   std::vector<std::atomic<bool>> used_;
   std::unique_ptr<CapturedSteps> captured_;  // nullptr: no step is captured
   // Not null if capture is on and this graph cannot be captured.

@@ -33,9 +33,9 @@ class GroupCounters {
   void NoteStepsWaiting(int steps) { steps_waiting_.Add(steps); }
   // A step waited for `nanos` for a thread or for a lock of the CUDA driver.
   void NoteLaunchWait(int64_t nanos) { longest_launch_wait_.Raise(nanos); }
-  // A recorded step was launched.
-  void NoteReplay(bool with_branches) {
-    replays_.Add(1);
+  // A recorded step, or piece of a step, was launched.
+  void NoteReplay(bool is_piece, bool with_branches) {
+    (is_piece ? pieces_ : replays_).Add(1);
     if (with_branches) branched_.Add(1);
   }
   // The thread that launched a recorded step saw the step's end by polling.
@@ -65,6 +65,7 @@ class GroupCounters {
     stats->steps_waiting = steps_waiting_.value();
     stats->longest_launch_wait_micros = longest_launch_wait_.value() / 1000;
     stats->steps_replayed = replays_.value();
+    stats->pieces_replayed = pieces_.value();
     stats->replays_with_branches = branched_.value();
     stats->replays_polled = polled_.value();
     stats->replays_verified = verified_.value();
@@ -92,7 +93,7 @@ class GroupCounters {
   Counter waits_, events_;
   Counter tensors_held_, bytes_held_, peak_bytes_held_;
   Counter steps_waiting_, longest_launch_wait_;  // the wait in nanoseconds
-  Counter replays_, branched_, polled_, verified_;
+  Counter replays_, pieces_, branched_, polled_, verified_;
   Counter recordings_made_, recordings_, recording_bytes_;
   Counter longest_recording_;  // in nanoseconds
   Counter recording_workspace_;

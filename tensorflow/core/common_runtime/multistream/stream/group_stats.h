@@ -54,11 +54,13 @@ struct StreamGroupStats {
   // driver. Watch this value with an alarm: milliseconds are normal under full
   // load, a second never is.
   int64_t longest_launch_wait_micros = 0;
-  // Steps launched as one recording (TF_MULTI_STREAM_CAPTURE). Of these: with
+  // Steps launched as one recording (TF_MULTI_STREAM_CAPTURE), and pieces of
+  // other steps (TF_MULTI_STREAM_CAPTURE_PIECES). Of both: with
   // parallel branches (TF_MULTI_STREAM_CAPTURE_BRANCHES); waited for by polling
   // instead of a host callback; and compared with a run without capture
   // (TF_MULTI_STREAM_CAPTURE_VERIFY).
   int64_t steps_replayed = 0;
+  int64_t pieces_replayed = 0;
   int64_t replays_with_branches = 0;
   int64_t replays_polled = 0;
   int64_t replays_verified = 0;

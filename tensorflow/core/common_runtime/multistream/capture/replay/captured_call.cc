@@ -18,6 +18,10 @@
 namespace tensorflow::multistream {
 namespace {
 
+// The most numbers of an argument that decides sizes. They are part of a
+// recording's key.
+constexpr int kMostSizes = 64;
+
 // Inverts a list: maps an index in the call frame to an index in `items`, or to
 // -1.
 template <class Item>
@@ -70,6 +74,7 @@ StepInterface::StepInterface(const Capturable& graph)
       arguments(graph.arguments),
       variables(graph.variables),
       changes_variables(graph.changes_variables),
+      is_piece(graph.is_piece),
       results(graph.results),
       argument_at(ByIndex(graph.arguments)),
       result_at(ByIndex(graph.results)) {}
@@ -265,7 +270,7 @@ absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
   auto on_host = inputs.received.begin() + step_.receives.size();
   for (size_t i = 0; i < inputs.arguments.size(); ++i) {
     Tensor& it = inputs.arguments[i];
-    if (it.dtype() == DT_RESOURCE) continue;
+    if (it.dtype() == DT_RESOURCE || step_.arguments[i].decides) continue;
     if (step_.arguments[i].on_host) {
       it = *on_host++;
     } else {
@@ -280,8 +285,12 @@ absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
 void CapturedCall::AddShapes() {
   shapes_.clear();
   for (const Tensor& it : inputs_.received) AddShape(it);
-  for (const Tensor& it : inputs_.arguments) {
+  for (size_t i = 0; i < inputs_.arguments.size(); ++i) {
+    const Tensor& it = inputs_.arguments[i];
     if (it.dtype() != DT_RESOURCE) AddShape(it);
+    if (step_.arguments[i].decides) {
+      shapes_.append(static_cast<const char*>(it.data()), it.TotalBytes());
+    }
   }
   for (const auto& variable : variables_) {
     absl::StrAppend(&shapes_, reinterpret_cast<uintptr_t>(variable.get()), ";");
@@ -310,7 +319,8 @@ bool CapturedCall::CollectArguments() {
       return false;
     }
     inputs_.arguments.push_back(*value);
-    if (it.on_host) inputs_.received.push_back(*value);
+    if (it.decides && value->NumElements() > kMostSizes) return false;
+    if (it.on_host && !it.decides) inputs_.received.push_back(*value);
   }
   return true;
 }

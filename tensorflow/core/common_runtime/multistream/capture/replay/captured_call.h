@@ -70,6 +70,7 @@ struct StepInterface {
   const std::vector<Capturable::Argument> arguments;
   const std::vector<Capturable::Variable> variables;
   const bool changes_variables;
+  const bool is_piece;
   const std::vector<Capturable::Result> results;
   // Maps an index in the call frame to an index in `arguments` or `results`, or
   // to -1.
@@ -80,7 +81,8 @@ struct StepInterface {
 // The inputs of one step: values from the host, and arguments, in the order of
 // StepInterface.
 struct StepInputs {
-  // From the host: what was received, then the arguments that are there.
+  // From the host: what was received, then the arguments that are there and
+  // decide no sizes.
   std::vector<Tensor> received;
   // On the device, on the host (Capturable::Argument), or variables' handles.
   std::vector<Tensor> arguments;

@@ -316,7 +316,9 @@ void CapturedSteps::Finish(const CapturedCall& call,
                            std::vector<Tensor> outputs, absl::Status status) {
   if (status.ok()) status = call.Give(outputs);
   outputs.clear();
-  leader_->gpu_groups()->EndStep(call.group(), status.ok());
+  if (!step_.is_piece) {
+    leader_->gpu_groups()->EndStep(call.group(), status.ok());
+  }
   call.done()(status);
 }
 
@@ -333,7 +335,7 @@ void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
                          device->GetAllocator(PinnedMemory()));
   // Without memory for the inputs there is no verification.
   if (!inputs.ok()) return Finish(*call, std::move(outputs), absl::OkStatus());
-  leader_->gpu_groups()->StartStepOn(call->group());
+  if (!step_.is_piece) leader_->gpu_groups()->StartStepOn(call->group());
   CapturedCall::RunAndKeep(
       call, *std::move(inputs),
       [this, call, version, outputs = std::move(outputs)](

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -94,6 +95,10 @@ bool RecordedCopies::Allocate(const StepInputs& inputs, Recording* recording) {
   inputs_.assign(from_host.begin(), next);
   for (size_t i = 0; i < inputs.arguments.size(); ++i) {
     const Tensor& it = inputs.arguments[i];
+    if (step_.arguments[i].decides) {
+      inputs_.push_back(tensor::DeepCopy(it));
+      continue;
+    }
     if (step_.arguments[i].on_host) {
       inputs_.push_back(*next++);
       continue;

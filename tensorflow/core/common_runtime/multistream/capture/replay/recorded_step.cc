@@ -188,8 +188,13 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   // could then not change them in place.
   DropVariables();
   TF_RETURN_IF_ERROR(status);
-  for (const ResultPlace& output : copies_.places()) {
+  for (size_t i = 0; i < copies_.places().size(); ++i) {
+    const ResultPlace& output = copies_.places()[i];
     if (output.type == DT_INVALID) return NotMade();
+    if (step_.is_piece && step_.GoesToHost(i) && !output.on_host) {
+      return absl::FailedPreconditionError(
+          "a piece gives the host a value of the GPU");
+    }
   }
   std::vector<Tensor> after;
   TF_RETURN_IF_ERROR(variables_.Hold(call, &after));
@@ -328,19 +333,27 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   }
   NoteUses(*call, held, copies->outputs);
   status = copies_.CopyOut(copies->outputs);
-  group_->counters()->NoteReplay(with_branches);
+  group_->counters()->NoteReplay(step_.is_piece, with_branches);
   launches_.fetch_add(1, std::memory_order_relaxed);
-  if (step_.changes_variables && step_.sends.empty() && status.ok() &&
-      !call->ends_when_completed()) {
+  const bool goes_on =
+      step_.is_piece || (step_.changes_variables && step_.sends.empty() &&
+                         !call->ends_when_completed());
+  if (goes_on && status.ok()) {
     // As in stock TensorFlow, the step ends once enqueued: users of its results
     // come later on the streams.
-    if (IsKept(Rule::kStagedUntilCompleted)) {
+    // The op that a piece is holds its arguments (op_holds.h).
+    if (IsKept(Rule::kStagedUntilCompleted) &&
+        !(step_.is_piece && copies->staged.TotalBytes() == 0)) {
       group_->WhenCompleted([staged = std::move(copies->staged),
-                             arguments = call->inputs().arguments] {});
+                             arguments = step_.is_piece
+                                             ? std::vector<Tensor>()
+                                             : call->inputs().arguments] {});
     }
     *end = [call, outputs = std::move(copies->outputs),
-            launched = std::move(*launched)]() mutable {
-      launched(absl::OkStatus(), std::move(outputs), std::nullopt);
+            launched = std::move(*launched),
+            version =
+                step_.changes_variables ? std::nullopt : version]() mutable {
+      launched(absl::OkStatus(), std::move(outputs), version);
     };
     return true;
   }

@@ -245,10 +245,16 @@ bool IsDecidedByShapes(const Node& node) {
 // 32-bit integers there, whatever the device.
 bool IsHostValue(DataType type) { return type == DT_INT32; }
 
+bool IsOnHost(const Node& end, DataType type) {
+  return IsHostValue(type) || IsOnHostAlways(end);
+}
+
 class Classifier {
  public:
-  Classifier(const Graph& graph, const FunctionLibraryDefinition& library)
-      : library_(library) {
+  explicit Classifier(const FunctionLibraryDefinition& library)
+      : library_(library) {}
+
+  void Classify(const Graph& graph) {
     bool has_loops = false;
     for (const Node* node : graph.op_nodes()) {
       has_loops |= node->IsEnter();
@@ -271,12 +277,50 @@ class Classifier {
     }
   }
 
+  // Returns why `node` must not be recorded, or an empty string. Adds the
+  // inputs and outputs of the graph that `node` stands for.
+  std::string ObstacleAt(const Node& node) {
+    for (const DataTypeVector& types :
+         {node.input_types(), node.output_types()}) {
+      for (DataType type : types) {
+        if (type == DT_RESOURCE && MayHaveHandle(node)) continue;
+        if (type == DT_STRING && IsCompiled(node)) continue;
+        if (!DataTypeCanUseMemcpy(BaseType(type)) || IsRefType(type)) {
+          return absl::StrCat("has a ", DataTypeString(type));
+        }
+      }
+    }
+    if (node.IsSend() || node.IsRecv()) return ObstacleAtTransfer(node);
+    if (node.type_string() == "_Arg") return ObstacleAtArgument(node);
+    if (node.type_string() == "_Retval") {
+      Capturable::Result& result = found.results.emplace_back();
+      result.on_host = IsOnHost(node, node.input_type(0));
+      result.on_device = IsOnDevice(node);
+      const absl::Status status =
+          GetNodeAttr(node.attrs(), "index", &result.index);
+      return std::string(status.message());
+    }
+    if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
+    if (IsCompiledCall(node)) return ObstacleInCluster(node);
+    if (node.type_string() == "_XlaRun") return "";
+    if (ChangesVariables(node)) {
+      found.changes_variables = true;
+      return IsHostValue(node.input_type(node.num_inputs() - 1))
+                 ? "takes a value on the host"
+                 : "";
+    }
+    if (MayHaveHandle(node)) return "";
+    if (CapturableOps().contains(node.type_string())) return "";
+    return "is not known to launch the same kernels in each step";
+  }
+
   Capturable found;
 
  private:
   void Obstacle(const Node& node, absl::string_view why) {
     found.obstacle =
         absl::StrCat(node.type_string(), " '", node.name(), "' ", why);
+    found.obstacle_at = node.name();
   }
 
   // Finds sends and receives in loops, which have a different key in each
@@ -299,43 +343,6 @@ class Classifier {
         return;
       }
     }
-  }
-
-  // Returns why `node` must not be recorded, or an empty string. Adds the
-  // inputs and outputs of the graph that `node` stands for.
-  std::string ObstacleAt(const Node& node) {
-    for (const DataTypeVector& types :
-         {node.input_types(), node.output_types()}) {
-      for (DataType type : types) {
-        if (type == DT_RESOURCE && MayHaveHandle(node)) continue;
-        if (type == DT_STRING && IsCompiled(node)) continue;
-        if (!DataTypeCanUseMemcpy(BaseType(type)) || IsRefType(type)) {
-          return absl::StrCat("has a ", DataTypeString(type));
-        }
-      }
-    }
-    if (node.IsSend() || node.IsRecv()) return ObstacleAtTransfer(node);
-    if (node.type_string() == "_Arg") return ObstacleAtArgument(node);
-    if (node.type_string() == "_Retval") {
-      Capturable::Result& result = found.results.emplace_back();
-      result.on_host = IsHostValue(node.input_type(0));
-      result.on_device = IsOnDevice(node);
-      const absl::Status status =
-          GetNodeAttr(node.attrs(), "index", &result.index);
-      return std::string(status.message());
-    }
-    if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
-    if (IsCompiledCall(node)) return ObstacleInCluster(node);
-    if (node.type_string() == "_XlaRun") return "";
-    if (ChangesVariables(node)) {
-      found.changes_variables = true;
-      return IsHostValue(node.input_type(node.num_inputs() - 1))
-                 ? "takes a value on the host"
-                 : "";
-    }
-    if (MayHaveHandle(node)) return "";
-    if (CapturableOps().contains(node.type_string())) return "";
-    return "is not known to launch the same kernels in each step";
   }
 
   // Code that XLA compiles launches the same kernels each time if the ops in it
@@ -413,8 +420,9 @@ class Classifier {
 
   std::string ObstacleAtArgument(const Node& node) {
     Capturable::Argument argument;
-    argument.on_host = IsHostValue(node.output_type(0));
-    if (argument.on_host && !IsOnDevice(node)) {
+    argument.on_host = IsOnHost(node, node.output_type(0));
+    argument.decides = DecidesSizes(node);
+    if (argument.on_host && !argument.decides && !IsOnDevice(node)) {
       return "takes a value that its users read on the host";
     }
     argument.is_variable = IsVariableArgument(node);
@@ -454,11 +462,23 @@ class Classifier {
 
 }  // namespace
 
+std::vector<std::string> ObstaclesAt(const Graph& graph,
+                                     const FunctionLibraryDefinition* library) {
+  Classifier classifier(library == nullptr ? graph.flib_def() : *library);
+  std::vector<std::string> obstacles(graph.num_node_ids());
+  for (const Node* node : graph.op_nodes()) {
+    const bool is_end =
+        node->IsSend() || node->IsRecv() || node->IsArg() || node->IsRetval();
+    if (!is_end) obstacles[node->id()] = classifier.ObstacleAt(*node);
+  }
+  return obstacles;
+}
+
 Capturable ClassifyForCapture(const Graph& graph,
                               const FunctionLibraryDefinition* library) {
-  return std::move(
-      Classifier(graph, library == nullptr ? graph.flib_def() : *library)
-          .found);
+  Classifier classifier(library == nullptr ? graph.flib_def() : *library);
+  classifier.Classify(graph);
+  return std::move(classifier.found);
 }
 
 }  // namespace tensorflow::multistream

@@ -26,6 +26,10 @@ struct Capturable {
   // Empty if steps of the graph may be recorded. Else the first reason found
   // why not, naming the op and the node.
   std::string obstacle;
+  // Name of the node, if the obstacle is at one.
+  std::string obstacle_at;
+  // A piece of a step (capture/pieces/): the step goes on on the same stream.
+  bool is_piece = false;
   // XLA compiles a part of the graph.
   bool is_compiled = false;
 
@@ -34,7 +38,9 @@ struct Capturable {
   struct Argument {
     int index = 0;  // in the call frame
     bool is_variable = false;
-    bool on_host = false;  // int32, and recorded as a value from the host
+    bool on_host = false;  // recorded as a value from the host
+    // A value on the host that decides sizes: each value has its own recording.
+    bool decides = false;
   };
   std::vector<std::string> receives;
   std::vector<Argument> arguments;
@@ -62,6 +68,11 @@ struct Capturable {
   std::vector<std::string> checks;
   std::vector<Result> results;
 };
+
+// Obstacles of single nodes, by node id; empty for a node that may be recorded.
+// Transfers, arguments and results have none here.
+std::vector<std::string> ObstaclesAt(const Graph& graph,
+                                     const FunctionLibraryDefinition* library);
 
 // `graph` is one that PutValuesOnDevice returned (values_on_device.h), or a
 // step's own. `library` contains the functions that XLA compiles; nullptr: the

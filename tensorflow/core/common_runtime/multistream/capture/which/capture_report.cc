@@ -20,6 +20,11 @@ struct Counters {
   // A std::map, as its values have stable addresses.
   std::map<std::pair<std::string, std::string>, CaptureReport::Counter> all
       ABSL_GUARDED_BY(mu);
+  struct Graph {
+    int launches = 0;
+    CaptureReport::Is is = CaptureReport::Is::kGraph;
+  };
+  std::map<std::string, Graph> graphs ABSL_GUARDED_BY(mu);
 };
 
 Counters& AllCounters() {
@@ -44,6 +49,13 @@ CaptureReport::Counter* CaptureReport::CounterOf(absl::string_view graph,
   return &counters.all[key];
 }
 
+void CaptureReport::Describe(absl::string_view graph, int launches, Is is) {
+  Counters& counters = AllCounters();
+  absl::MutexLock lock(&counters.mu);
+  if (counters.graphs.size() >= kMostCounts) return;
+  counters.graphs[OnOneLine(graph)] = {launches, is};
+}
+
 std::string CaptureReport::Lines() {
   std::string lines;
   Counters& counters = AllCounters();
@@ -51,7 +63,9 @@ std::string CaptureReport::Lines() {
   for (const auto& [key, counter] : counters.all) {
     const int64_t steps = counter.load(std::memory_order_relaxed);
     if (steps == 0) continue;
-    absl::StrAppend(&lines, steps, "\t", key.first, "\t", key.second, "\n");
+    const auto [launches, is] = counters.graphs[key.first];
+    absl::StrAppend(&lines, steps, "\t", launches, "\t", static_cast<int>(is),
+                    "\t", key.first, "\t", key.second, "\n");
   }
   return lines;
 }

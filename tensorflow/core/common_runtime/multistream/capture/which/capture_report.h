@@ -27,13 +27,23 @@ class CaptureReport {
   // The end of a replayed step. Any other end says why a step was not replayed.
   static constexpr absl::string_view kReplayed = "replayed";
 
-  // The counter of steps of `graph` with this `end`. Lives as long as the
-  // process.
+  // Lives as long as the process.
   using Counter = std::atomic<int64_t>;
+
+  // What is known of `graph` beside its counters: how many kernels each step
+  // launches, without those of pieces in loops, and what it is.
+  enum class Is {
+    kGraph,
+    kPiece,        // of another graph, whose launches include this one's
+    kPieceOfLoop,  // which has steps of its own
+  };
+  static void Describe(absl::string_view graph, int launches, Is is);
+
+  // The counter of steps of `graph` with this `end`.
   static Counter* CounterOf(absl::string_view graph, absl::string_view end);
 
-  // A line "steps TAB graph TAB end" for each counter that is not 0, in the
-  // order of graphs and ends.
+  // A line "steps TAB launches of a step TAB Is TAB graph TAB end"
+  // for each counter that is not 0, in the order of graphs and ends.
   static std::string Lines();
 
   // A readable name of a graph: its number of ops and its results.

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +22,8 @@ namespace tensorflow::multistream {
 namespace {
 
 constexpr char kEarly[] = "_multi_stream_early";
+constexpr char kAfter[] = "_multi_stream_after";
+constexpr char kInBranch[] = "_multi_stream_in_branch";
 
 // A transfer: tensor name, sending device, receiving device.
 using Transfer = std::tuple<std::string, std::string, std::string>;
@@ -63,6 +66,37 @@ bool IsEarly(const Node& node) {
   });
 }
 
+bool IsOnGpu(const Graph& part) {
+  return absl::c_any_of(part.op_nodes(), [](const Node* node) {
+    return IsOfType(node->assigned_device_name(), DEVICE_GPU);
+  });
+}
+
+// What the value of `send` waits for on the device that receives it.
+ValueWaits FindWaits(const Node& send, const Transfer& transfer,
+                     const absl::flat_hash_map<Transfer, const Node*>& sent) {
+  const std::string& device = std::get<2>(transfer);
+  ValueWaits waits;
+  waits.known = !WalkFinds(send, [&](const Node& next, auto go_to) {
+    if (next.IsSwitch()) waits.in_branch = true;
+    if (next.IsRecv()) {
+      const Transfer before = TransferOf(next);
+      const auto found = sent.find(before);
+      if (found == sent.end()) return true;
+      if (std::get<1>(before) == device) {
+        waits.sends.push_back(std::get<0>(before));
+      }
+      go_to(found->second);
+      return false;
+    }
+    for (const Node* before : next.in_nodes()) {
+      if (before->IsOp()) go_to(before);
+    }
+    return next.IsOp() && MayWait(next) && !next.IsSend();
+  });
+  return waits;
+}
+
 struct Loop {
   const Node* condition = nullptr;
   std::vector<Node*> elsewhere;  // pass-through nodes on other devices
@@ -84,18 +118,36 @@ bool HasKernelOnGpu(const Node& node) {
 
 void MarkEarlyValues(absl::Span<Graph* const> parts) {
   absl::flat_hash_map<Transfer, Node*> received;
+  absl::flat_hash_map<Transfer, const Node*> sent;
   for (Graph* part : parts) {
     for (Node* node : part->op_nodes()) {
       if (node->IsRecv()) received[TransferOf(*node)] = node;
+      if (node->IsSend()) sent[TransferOf(*node)] = node;
     }
   }
-  for (Graph* part : parts) {
-    for (const Node* node : part->op_nodes()) {
-      if (!node->IsSend() || !IsEarly(*node)) continue;
-      const auto found = received.find(TransferOf(*node));
-      if (found != received.end()) found->second->AddAttr(kEarly, true);
-    }
+  const bool several_gpus = absl::c_count_if(parts, [](const Graph* part) {
+                              return IsOnGpu(*part);
+                            }) > 1;
+  for (const auto& [transfer, send] : sent) {
+    const auto found = received.find(transfer);
+    if (found == received.end()) continue;
+    Node* receive = found->second;
+    const bool is_early = IsEarly(*send);
+    if (is_early) receive->AddAttr(kEarly, true);
+    // Of two GPUs' parts that are cut into pieces, each may wait for the other.
+    if (several_gpus && !is_early) continue;
+    const ValueWaits waits = FindWaits(*send, transfer, sent);
+    if (!waits.known) continue;
+    receive->AddAttr(kAfter, waits.sends);
+    receive->AddAttr(kInBranch, waits.in_branch);
   }
+}
+
+ValueWaits WaitsOf(const Node& receive) {
+  ValueWaits waits;
+  waits.known = TryGetNodeAttr(receive.attrs(), kAfter, &waits.sends) &&
+                TryGetNodeAttr(receive.attrs(), kInBranch, &waits.in_branch);
+  return waits;
 }
 
 bool IsEarlyValue(const Node& node) {

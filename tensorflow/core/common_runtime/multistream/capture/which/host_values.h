@@ -28,6 +28,7 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_HOST_VALUES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_HOST_VALUES_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -41,6 +42,16 @@ void MarkEarlyValues(absl::Span<Graph* const> parts);
 
 // Whether `node` receives a value that is marked as early.
 bool IsEarlyValue(const Node& node);
+
+// What a received value waits for.
+struct ValueWaits {
+  bool known = false;
+  // The tensor names of this part's sends that the value depends on.
+  std::vector<std::string> sends;
+  // A branch may leave the value out.
+  bool in_branch = false;
+};
+ValueWaits WaitsOf(const Node& receive);
 
 // Moves the values of loops on a GPU to the GPU. Does not change a loop that
 // computes anything outside its GPU.

@@ -3,7 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -40,6 +39,11 @@ namespace {
 
 constexpr char kOnDevice[] = "_multi_stream_on_device";
 constexpr char kCheck[] = "_multi_stream_check";
+
+bool IsMarked(const Node& node, const char* mark) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), mark, &marked) && marked;
+}
 
 std::string NameOf(const Node& node) {
   return absl::StrCat(node.type_string(), " '", node.name(), "'");
@@ -86,8 +90,9 @@ bool IsMessage(const Node& node) {
 }
 
 // Not a _DeviceArg.
-bool IsIntegerArgument(const Node& node) {
-  return node.type_string() == "_Arg" && node.output_type(0) == DT_INT32;
+bool IsHostArgument(const Node& node) {
+  return node.type_string() == "_Arg" && !HasNoPlace(node.output_type(0)) &&
+         (node.output_type(0) == DT_INT32 || IsOnHostAlways(node));
 }
 
 // Where the tensor of an output of the step's graph is in the recorded graph.
@@ -143,6 +148,9 @@ class Mover {
     return std::move(graph_);
   }
 
+  // After an error: the node at which it was found.
+  const std::string& at() const { return at_; }
+
  private:
   // Finds the copies within the device; lets a copy's receive come after its
   // send.
@@ -163,6 +171,7 @@ class Mover {
   }
 
   absl::Status Add(const Node& node) {
+    at_ = node.name();
     if (node.IsSend() && IsCopyInPlace(node)) return absl::OkStatus();
     if (const auto copy = send_of_.find(&node); copy != send_of_.end()) {
       TF_ASSIGN_OR_RETURN(const Made made, InputOf(*copy->second, 0));
@@ -171,11 +180,13 @@ class Mover {
     }
     if (IsAssert(node)) return AddCheck(node);
     if (IsMessage(node)) return absl::OkStatus();
-    if (IsIntegerArgument(node)) return AddSource(node, node.type_string());
+    if (DecidesSizes(node)) return AddDecided(node);
+    if (IsHostArgument(node)) return AddSource(node, node.type_string());
     if (ComesFromHost(node)) return AddSource(node, "_Recv");
     MemoryTypeVector inputs, outputs;
     TF_RETURN_IF_ERROR(MemoryTypesForNode(old_.op_registry(), DEVICE_GPU,
                                           node.def(), &inputs, &outputs));
+    if (node.IsRetval() && IsOnHostAlways(node)) inputs[0] = HOST_MEMORY;
     for (int i = 0; i < node.num_inputs(); ++i) {
       if (inputs[i] != HOST_MEMORY || HasNoPlace(node.input_type(i))) continue;
       if (IsBackEdge(node, i)) continue;
@@ -193,6 +204,12 @@ class Mover {
     AddNodeAttr(kOnDevice, true, &def);
     TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, std::move(def)));
     made_[node.id()] = {{added, 0, Place::kDevice, node.output_type(0)}};
+    return absl::OkStatus();
+  }
+
+  absl::Status AddDecided(const Node& node) {
+    TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, node.def()));
+    made_[node.id()] = {{added, 0, Place::kDecided, node.output_type(0)}};
     return absl::OkStatus();
   }
 
@@ -373,13 +390,6 @@ class Mover {
     return known = {added, 0, Place::kDevice, type};
   }
 
-  static Tensor AsInt64(const Tensor& value) {
-    Tensor wide(DT_INT64, value.shape());
-    std::copy_n(value.flat<int32_t>().data(), value.NumElements(),
-                wide.flat<int64_t>().data());
-    return wide;
-  }
-
   // Executors share kernels by name, so a changed node needs another name.
   std::string NewName(const Node& node) {
     return graph_->NewName(absl::StrCat(node.name(), "/on_device"));
@@ -419,6 +429,7 @@ class Mover {
 
   absl::Status CloseLoops() {
     for (const BackEdge& it : back_edges_) {
+      at_ = it.node->name();
       TF_ASSIGN_OR_RETURN(const Made made, InputOf(*it.node, it.input));
       TF_ASSIGN_OR_RETURN(const bool decided, AddInput(*it.node, made, it.type,
                                                        it.added, it.input));
@@ -445,6 +456,7 @@ class Mover {
 
   Graph old_;
   std::unique_ptr<Graph> graph_;
+  std::string at_;
   absl::flat_hash_map<const Node*, const Node*> send_of_;
   // By id in old_: the outputs, and the counterpart for control edges.
   std::vector<std::vector<Made>> made_;
@@ -459,27 +471,27 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
   ValuesOnDevice values;
   const bool has_host_values =
       absl::c_any_of(graph.op_nodes(), [](const Node* node) {
-        return IsIntegerArgument(*node) || IsCopyInPlace(*node) ||
+        return IsHostArgument(*node) || IsCopyInPlace(*node) ||
                ComesFromHost(*node) || IsAssert(*node);
       });
   if (!has_host_values) return values;
-  auto made = Mover(graph).Make();
+  Mover mover(graph);
+  auto made = mover.Make();
   if (made.ok()) {
     values.graph = *std::move(made);
   } else {
     values.obstacle = std::string(made.status().message());
+    values.obstacle_at = mover.at();
   }
   return values;
 }
 
-bool IsCheck(const Node& node) {
-  bool check = false;
-  return TryGetNodeAttr(node.attrs(), kCheck, &check) && check;
-}
+bool IsCheck(const Node& node) { return IsMarked(node, kCheck); }
 
-bool IsOnDevice(const Node& node) {
-  bool on_device = false;
-  return TryGetNodeAttr(node.attrs(), kOnDevice, &on_device) && on_device;
-}
+bool IsOnDevice(const Node& node) { return IsMarked(node, kOnDevice); }
+
+bool IsOnHostAlways(const Node& node) { return IsMarked(node, kOnHostAttr); }
+
+bool DecidesSizes(const Node& node) { return IsMarked(node, kDecidesAttr); }
 
 }  // namespace tensorflow::multistream

@@ -40,6 +40,7 @@ struct ValuesOnDevice {
   // Empty, or why there is no such graph. Names the op and the node that needs
   // a value on the host.
   std::string obstacle;
+  std::string obstacle_at;  // the node's name
 };
 
 // `graph` is one GPU's part of a step. Memory types are those of GPU kernels,
@@ -49,6 +50,14 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph);
 // Whether an _Arg or _Retval of type int32 has its tensor on the device, in a
 // graph that PutValuesOnDevice made.
 bool IsOnDevice(const Node& node);
+
+// Arguments and results of a piece (capture/pieces/) have these marks. The
+// tensor is on the host, whatever its type:
+inline constexpr char kOnHostAttr[] = "_multi_stream_on_host";
+bool IsOnHostAlways(const Node& node);
+// The argument is on the host and decides sizes, so it is not moved:
+inline constexpr char kDecidesAttr[] = "_multi_stream_decides";
+bool DecidesSizes(const Node& node);
 
 // Whether a _Send stands for an Assert: it sends the condition.
 bool IsCheck(const Node& node);

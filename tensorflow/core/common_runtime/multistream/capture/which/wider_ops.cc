@@ -55,4 +55,11 @@ bool NeverFailsToDivide(const Node& divisor) {
       [](int32_t number) { return number == 0 || number == -1; });
 }
 
+Tensor AsInt64(const Tensor& value) {
+  Tensor wide(DT_INT64, value.shape());
+  std::copy_n(value.flat<int32_t>().data(), value.NumElements(),
+              wide.flat<int64_t>().data());
+  return wide;
+}
+
 }  // namespace tensorflow::multistream

@@ -9,6 +9,7 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_WIDER_OPS_H_
 
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -27,6 +28,9 @@ Wider WiderOf(absl::string_view op);
 // Whether `divisor` is a constant by which int32 ops on the host always divide:
 // 0 is an error there, and -1 may overflow.
 bool NeverFailsToDivide(const Node& divisor);
+
+// The int32 numbers of `value`, as int64.
+Tensor AsInt64(const Tensor& value);
 
 }  // namespace tensorflow::multistream
 

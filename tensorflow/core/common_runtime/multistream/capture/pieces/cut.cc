@@ -1,0 +1,484 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/cut.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace tensorflow::multistream {
+
+// Not stateful: a session keeps the kernels of stateful ops for other graphs.
+REGISTER_OP(kPieceOp)
+    .Input("arguments: Tin")
+    .Output("results: Tout")
+    .Attr("Tin: list(type) >= 0")
+    .Attr("Tout: list(type) >= 0")
+    .Attr("f: func")
+    .SetShapeFn(shape_inference::UnknownShape);
+
+namespace {
+
+// Each round finds at least one node that cannot be in a piece. A graph that
+// takes more rounds is not cut, so that a session is made in limited time.
+constexpr int kMostRounds = 200;
+
+using Output = PieceLevels::Output;
+using PieceId = PieceLevels::PieceId;
+constexpr PieceId kNoPiece = PieceLevels::kNoPiece;
+
+class Cutter {
+ public:
+  Cutter(const Graph& graph, const FunctionLibraryDefinition* library,
+         bool with_xla, int fewest_launches)
+      : old_(graph.flib_def()),
+        library_(library),
+        with_xla_(with_xla),
+        fewest_launches_(fewest_launches),
+        levels_(old_) {
+    old_.Copy(graph);
+    FixupSourceAndSinkEdges(&old_);
+  }
+
+  Cut Make() {
+    Cut cut;
+    if (const absl::Status status = levels_.Prepare(library_, with_xla_);
+        !status.ok()) {
+      VLOG(1) << "A graph is not cut into pieces: " << status.message();
+      return cut;
+    }
+    cut.launches = CountLaunches(old_);
+    for (int round = 0; round < kMostRounds; ++round) {
+      levels_.Find();
+      cut.pieces.clear();
+      bool is_final = true;
+      for (const auto& [id, nodes] : levels_.Pieces()) {
+        absl::StatusOr<std::optional<Piece>> piece = MakePiece(id, nodes);
+        if (!piece.ok()) return Cut();
+        if (piece->has_value()) {
+          cut.pieces.push_back(*std::move(*piece));
+        } else {
+          is_final = false;
+        }
+      }
+      if (!is_final) continue;
+      if (cut.pieces.empty()) return cut;
+      absl::StatusOr<std::unique_ptr<Graph>> rest = MakeRest(cut.pieces);
+      if (!rest.ok()) {
+        LOG(ERROR) << "Multi-stream: a graph could not be cut: "
+                   << rest.status();
+        return Cut();
+      }
+      cut.graph = *std::move(rest);
+      return cut;
+    }
+    return Cut();
+  }
+
+ private:
+  // What a piece's nodes take from others and give to others.
+  struct Border {
+    std::vector<Output> takes;
+    std::vector<Output> gives;
+  };
+
+  Border BorderOf(PieceId of, const std::vector<int>& nodes) const {
+    Border border;
+    absl::flat_hash_set<Output> taken, given;
+    for (const int id : nodes) {
+      const Node* node = old_.FindNodeId(id);
+      std::vector<const Edge*> edges(node->num_inputs());
+      if (!node->input_edges(&edges).ok()) continue;
+      for (const Edge* edge : edges) {
+        const int from = edge->src()->id();
+        if (levels_.PieceOf(from) == of || levels_.IsCopied(from)) continue;
+        const Output output(from, edge->src_output());
+        if (taken.insert(output).second) border.takes.push_back(output);
+      }
+      for (const Edge* edge : node->out_edges()) {
+        if (edge->IsControlEdge() || !edge->dst()->IsOp() ||
+            levels_.PieceOf(edge->dst()->id()) == of) {
+          continue;
+        }
+        const Output output(id, edge->src_output());
+        if (given.insert(output).second) border.gives.push_back(output);
+      }
+    }
+    absl::c_sort(border.gives);
+    return border;
+  }
+
+  // The piece of these nodes; nullopt if one of them had to leave it.
+  absl::StatusOr<std::optional<Piece>> MakePiece(
+      PieceId of, const std::vector<int>& nodes) {
+    const Border border = BorderOf(of, nodes);
+    int launches = 0;
+    for (const int id : nodes) launches += levels_.Launches(id);
+    const size_t copies = border.takes.size() + border.gives.size();
+    if (launches < fewest_launches_ || launches * 2 < copies) {
+      return Leave(nodes);
+    }
+    bool leaves = false;
+    for (const Output& output : border.gives) {
+      if (MayCross(levels_.TypeOf(output))) continue;
+      levels_.LetRunAsAlways(output.first);
+      leaves = true;
+    }
+    for (const Output& output : border.takes) {
+      if (MayCross(levels_.TypeOf(output)) ||
+          levels_.TypeOf(output) == DT_RESOURCE)
+        continue;
+      for (const Edge* edge : old_.FindNodeId(output.first)->out_edges()) {
+        const int to = edge->dst()->id();
+        if (levels_.PieceOf(to) == of) levels_.LetRunAsAlways(to);
+      }
+      leaves = true;
+    }
+    if (leaves) return std::nullopt;
+    Piece piece;
+    piece.launches = launches;
+    piece.in_loop = levels_.IsInLoop(nodes[0]);
+    static std::atomic<int> number{0};
+    piece.name = absl::StrCat("piece_", ++number);
+    // Which arguments decide sizes is found by trying.
+    std::set<Output> decide;
+    while (true) {
+      TF_ASSIGN_OR_RETURN(piece.graph,
+                          GraphOf(piece.name, of, nodes, border, decide));
+      ValuesOnDevice values = PutValuesOnDevice(*piece.graph);
+      piece.recorded = std::move(values.graph);
+      if (!values.obstacle.empty()) {
+        VLOG(2) << "Not in a piece: " << values.obstacle;
+        const Needs needs = NeedsOf(values.obstacle_at, of, border);
+        const size_t before = decide.size();
+        decide.insert(needs.arguments.begin(), needs.arguments.end());
+        if (decide.size() > before) continue;
+        for (const int id : needs.copies) levels_.LetRunAsAlways(id);
+        if (needs.copies.empty()) LeaveAt(values.obstacle_at, nodes);
+        return std::nullopt;
+      }
+      break;
+    }
+    piece.capturable = ClassifyForCapture(
+        piece.recorded == nullptr ? *piece.graph : *piece.recorded, library_);
+    piece.capturable.is_piece = true;
+    if (!piece.capturable.obstacle.empty()) {
+      VLOG(2) << "Not in a piece: " << piece.capturable.obstacle;
+      LeaveAt(piece.capturable.obstacle_at, nodes);
+      return std::nullopt;
+    }
+    // What a piece computes on the GPU does not go to the host: the step would
+    // wait in the middle.
+    for (const Capturable::Result& result : piece.capturable.results) {
+      if (!result.on_device) continue;
+      levels_.LetRunAsAlways(border.gives[result.index].first);
+      leaves = true;
+    }
+    if (leaves) return std::nullopt;
+    border_[piece.name] = border;
+    id_[piece.name] = of;
+    return piece;
+  }
+
+  std::optional<Piece> Leave(const std::vector<int>& nodes) {
+    for (const int id : nodes) levels_.LetRunAsAlways(id);
+    return std::nullopt;
+  }
+
+  // The node with this name, which a recorded graph may have lengthened, leaves
+  // its piece; all nodes do if there is none.
+  void LeaveAt(absl::string_view name, const std::vector<int>& nodes) {
+    int found = -1;
+    for (const int id : nodes) {
+      const std::string& it = old_.FindNodeId(id)->name();
+      const bool is_it =
+          name == it || absl::StartsWith(name, absl::StrCat(it, "/on_device"));
+      if (is_it) found = id;
+    }
+    if (found < 0 || levels_.RunsAsAlways(found)) {
+      Leave(nodes);
+    } else {
+      levels_.LetRunAsAlways(found);
+    }
+  }
+
+  // What decides a value that an op of the GPU needs on the host.
+  struct Needs {
+    std::set<Output> arguments;  // they become a part of a recording's key
+    std::vector<int> copies;     // from the GPU to the host: they end a piece
+  };
+  Needs NeedsOf(const std::string& name, PieceId of,
+                const Border& border) const {
+    Needs needs;
+    const Node* found = nullptr;
+    for (const int id : levels_.order()) {
+      const Node* node = old_.FindNodeId(id);
+      if (node->name() == name && levels_.PieceOf(id) == of) found = node;
+    }
+    if (found == nullptr || IsOnHost(*found)) return needs;
+    WalkFinds(*found, [&](const Node& next, auto go_to) {
+      for (const Edge* edge : next.in_edges()) {
+        if (edge->IsControlEdge()) continue;
+        const Output from(edge->src()->id(), edge->src_output());
+        if (!levels_.IsOnHost(from)) continue;
+        if (levels_.PieceOf(from.first) != of) {
+          if (absl::c_linear_search(border.takes, from) &&
+              MayCross(levels_.TypeOf(from))) {
+            needs.arguments.insert(from);
+          }
+        } else if (edge->src()->IsRecv()) {
+          needs.copies.push_back(from.first);
+        } else {
+          go_to(edge->src());
+        }
+      }
+      return false;
+    });
+    return needs;
+  }
+
+  absl::StatusOr<std::unique_ptr<Graph>> GraphOf(
+      const std::string& name, PieceId of, const std::vector<int>& nodes,
+      const Border& border, const std::set<Output>& decide) {
+    auto graph = std::make_unique<Graph>(old_.flib_def());
+    graph->set_versions(old_.versions());
+    absl::flat_hash_map<int, Node*> made;
+    const std::string& device =
+        old_.FindNodeId(nodes[0])->assigned_device_name();
+    absl::flat_hash_map<Output, Node*> arguments;
+    for (size_t i = 0; i < border.takes.size(); ++i) {
+      const Output& output = border.takes[i];
+      NodeDef def;
+      def.set_op("_Arg");
+      def.set_name(absl::StrCat("_multi_stream_", name, "_argument_", i));
+      AddNodeAttr("T", levels_.TypeOf(output), &def);
+      AddNodeAttr("index", static_cast<int>(i), &def);
+      const bool has_place = MayCross(levels_.TypeOf(output));
+      if (levels_.IsOnHost(output) && has_place)
+        AddNodeAttr(kOnHostAttr, true, &def);
+      if (decide.count(output) > 0) AddNodeAttr(kDecidesAttr, true, &def);
+      TF_ASSIGN_OR_RETURN(arguments[output],
+                          AddNode(std::move(def), device, graph.get()));
+    }
+    for (const int id : nodes) {
+      const Node* node = old_.FindNodeId(id);
+      TF_ASSIGN_OR_RETURN(
+          made[id],
+          AddNode(node->def(), node->assigned_device_name(), graph.get()));
+    }
+    for (const int id : nodes) {
+      const Node* node = old_.FindNodeId(id);
+      for (const Edge* edge : node->in_edges()) {
+        const int from = edge->src()->id();
+        if (edge->IsControlEdge()) {
+          if (levels_.PieceOf(from) == of && edge->src()->IsOp()) {
+            graph->AddControlEdge(made[from], made[id]);
+          }
+          continue;
+        }
+        if (const auto argument = arguments.find({from, edge->src_output()});
+            argument != arguments.end()) {
+          graph->AddEdge(argument->second, 0, made[id], edge->dst_input());
+          continue;
+        }
+        if (levels_.IsCopied(from) && made[from] == nullptr) {
+          // With its name, so that executors share the kernel.
+          NodeDef def = edge->src()->def();
+          def.clear_input();
+          TF_ASSIGN_OR_RETURN(
+              made[from],
+              AddNode(std::move(def), edge->src()->assigned_device_name(),
+                      graph.get()));
+        }
+        graph->AddEdge(made[from], edge->src_output(), made[id],
+                       edge->dst_input());
+      }
+    }
+    for (size_t i = 0; i < border.gives.size(); ++i) {
+      const Output& output = border.gives[i];
+      NodeDef def;
+      def.set_op("_Retval");
+      def.set_name(absl::StrCat("_multi_stream_", name, "_result_", i));
+      def.add_input(old_.FindNodeId(output.first)->name());
+      AddNodeAttr("T", levels_.TypeOf(output), &def);
+      AddNodeAttr("index", static_cast<int>(i), &def);
+      if (levels_.IsOnHost(output)) AddNodeAttr(kOnHostAttr, true, &def);
+      TF_ASSIGN_OR_RETURN(Node * result,
+                          AddNode(std::move(def), device, graph.get()));
+      graph->AddEdge(made[output.first], output.second, result, 0);
+    }
+    FixupSourceAndSinkEdges(graph.get());
+    return graph;
+  }
+
+  static absl::StatusOr<Node*> AddNode(NodeDef def, const std::string& device,
+                                       Graph* graph) {
+    absl::Status status;
+    Node* added = graph->AddNode(std::move(def), &status);
+    TF_RETURN_IF_ERROR(status);
+    added->set_assigned_device_name(device);
+    return added;
+  }
+
+  absl::StatusOr<Node*> AddPiece(const Piece& piece, Graph* graph) {
+    const Border& border = border_.at(piece.name);
+    NodeDef def;
+    def.set_op(kPieceOp);
+    def.set_name(absl::StrCat("_multi_stream_", piece.name));
+    std::vector<DataType> takes, gives;
+    std::vector<int> taken_on_host, given_on_host;
+    for (size_t i = 0; i < border.takes.size(); ++i) {
+      const Output& output = border.takes[i];
+      takes.push_back(levels_.TypeOf(output));
+      if (levels_.IsOnHost(output))
+        taken_on_host.push_back(static_cast<int>(i));
+      def.add_input(absl::StrCat(old_.FindNodeId(output.first)->name(), ":",
+                                 output.second));
+    }
+    for (size_t i = 0; i < border.gives.size(); ++i) {
+      gives.push_back(levels_.TypeOf(border.gives[i]));
+      if (levels_.IsOnHost(border.gives[i])) {
+        given_on_host.push_back(static_cast<int>(i));
+      }
+    }
+    AddNodeAttr("Tin", takes, &def);
+    AddNodeAttr("Tout", gives, &def);
+    NameAttrList function;
+    function.set_name(piece.name);
+    AddNodeAttr("f", function, &def);
+    // MemoryTypesForNode reads these.
+    AddNodeAttr("_input_hostmem", taken_on_host, &def);
+    AddNodeAttr("_output_hostmem", given_on_host, &def);
+    return AddNode(
+        std::move(def),
+        old_.FindNodeId(levels_.order().front())->assigned_device_name(),
+        graph);
+  }
+
+  // What runs before a constant runs before each piece with a copy of it: an
+  // edge to the constant may be all that puts a node into its loop.
+  void KeepInLoop(const Node& copied, Node* before,
+                  const std::vector<Node*>& made, Graph* graph) const {
+    for (const Edge* edge : copied.out_edges()) {
+      Node* piece = made[edge->dst()->id()];
+      if (!edge->IsControlEdge() && piece != nullptr && piece != before &&
+          levels_.PieceOf(edge->dst()->id()) != kNoPiece) {
+        graph->AddControlEdge(before, piece);
+      }
+    }
+  }
+
+  // The graph in which a node stands for each piece.
+  absl::StatusOr<std::unique_ptr<Graph>> MakeRest(
+      const std::vector<Piece>& pieces) {
+    auto graph = std::make_unique<Graph>(old_.flib_def());
+    graph->set_versions(old_.versions());
+    std::vector<Node*> made(old_.num_node_ids());
+    std::map<PieceId, Node*> by_id;
+    std::map<Output, std::pair<Node*, int>> given;
+    for (const Piece& piece : pieces) {
+      TF_ASSIGN_OR_RETURN(by_id[id_.at(piece.name)],
+                          AddPiece(piece, graph.get()));
+    }
+    std::vector<bool> is_used(old_.num_node_ids());
+    for (const Edge* edge : old_.edges()) {
+      const int to = edge->dst()->id();
+      if (edge->dst()->IsOp() && levels_.PieceOf(to) == kNoPiece) {
+        is_used[edge->src()->id()] = true;
+      }
+    }
+    for (const int id : levels_.order()) {
+      const Node* node = old_.FindNodeId(id);
+      if (levels_.PieceOf(id) != kNoPiece) {
+        made[id] = by_id.at(levels_.PieceOf(id));
+        continue;
+      }
+      // Only pieces use it, and have it.
+      if (levels_.IsCopied(id) && !is_used[id]) continue;
+      TF_ASSIGN_OR_RETURN(
+          made[id],
+          AddNode(node->def(), node->assigned_device_name(), graph.get()));
+    }
+    for (const Piece& piece : pieces) {
+      Node* node = by_id.at(id_.at(piece.name));
+      const Border& border = border_.at(piece.name);
+      for (size_t i = 0; i < border.gives.size(); ++i) {
+        given[border.gives[i]] = {node, static_cast<int>(i)};
+      }
+    }
+    const auto source_of = [&](const Output& output) {
+      const auto found = given.find(output);
+      return found != given.end()
+                 ? found->second
+                 : std::pair<Node*, int>(made[output.first], output.second);
+    };
+    for (const Piece& piece : pieces) {
+      Node* node = by_id.at(id_.at(piece.name));
+      const Border& border = border_.at(piece.name);
+      for (size_t i = 0; i < border.takes.size(); ++i) {
+        const auto [from, output] = source_of(border.takes[i]);
+        graph->AddEdge(from, output, node, static_cast<int>(i));
+      }
+    }
+    for (const Edge* edge : old_.edges()) {
+      if (!edge->src()->IsOp() || !edge->dst()->IsOp()) continue;
+      Node* to = made[edge->dst()->id()];
+      Node* from = made[edge->src()->id()];
+      if (levels_.IsCopied(edge->dst()->id()) && from != nullptr) {
+        KeepInLoop(*edge->dst(), from, made, graph.get());
+      }
+      if (to == nullptr || from == nullptr || from == to) continue;
+      if (edge->IsControlEdge()) {
+        graph->AddControlEdge(from, to);
+      } else if (to->type_string() != kPieceOp) {
+        const auto [node, output] =
+            source_of({edge->src()->id(), edge->src_output()});
+        graph->AddEdge(node, output, to, edge->dst_input());
+      }
+    }
+    FixupSourceAndSinkEdges(graph.get());
+    return graph;
+  }
+
+  Graph old_;
+  const FunctionLibraryDefinition* const library_;
+  const bool with_xla_;
+  const int fewest_launches_;
+  PieceLevels levels_;
+  // By name of a piece.
+  std::map<std::string, Border> border_;
+  std::map<std::string, PieceId> id_;
+};
+
+}  // namespace
+
+Cut CutIntoPieces(const Graph& graph, const FunctionLibraryDefinition* library,
+                  bool with_xla, int fewest_launches) {
+  return Cutter(graph, library, with_xla, fewest_launches).Make();
+}
+
+}  // namespace tensorflow::multistream

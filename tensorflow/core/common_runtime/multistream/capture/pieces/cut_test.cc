@@ -1,0 +1,315 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/cut.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/common_runtime/memory_types.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+#include "tensorflow/core/framework/memory_types.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+// A GPU's part of a step, with the copies that TensorFlow adds. Unique, Where
+// and RandomUniform are not captured.
+class Part : public PartGraph {
+ public:
+  explicit Part(const std::string& text) : PartGraph(kGpu, kHost) {
+    Define("x", "_Arg T=float index=0");
+    Define("ids", "_Arg T=int32 index=1");
+    Define("result", "_Retval index=0");
+    Define("other", "_Retval index=1");
+    Add(text);
+    TF_CHECK_OK(EnsureMemoryTypes(DEVICE_GPU, kGpu, &graph));
+  }
+};
+
+std::string Ops(const Graph& graph) {
+  std::vector<std::string> ops;
+  for (const Node* node : graph.op_nodes()) {
+    if (!node->IsConstant() && !node->IsSend() && !node->IsRecv()) {
+      ops.push_back(node->type_string());
+    }
+  }
+  std::sort(ops.begin(), ops.end());
+  return absl::StrJoin(ops, " ");
+}
+
+// The ops of each piece, and then of the graph that remains.
+std::vector<std::string> CutOf(const std::string& text, int fewest = 1) {
+  const Part part(text);
+  const Cut cut = CutIntoPieces(part.graph, nullptr, /*with_xla=*/true, fewest);
+  std::vector<std::string> ops;
+  for (const Piece& piece : cut.pieces) {
+    EXPECT_EQ(piece.capturable.obstacle, "");
+    EXPECT_TRUE(piece.capturable.is_piece);
+    ops.push_back(Ops(*piece.graph));
+  }
+  if (cut.graph != nullptr) {
+    ops.push_back(Ops(*cut.graph));
+    std::vector<Node*> order;
+    GetReversePostOrder(*cut.graph, &order);
+    EXPECT_EQ(order.size(), cut.graph->num_nodes());
+  }
+  return ops;
+}
+
+using Texts = std::vector<std::string>;
+
+// Of the first piece, as a kernel on a GPU has them.
+int ArgumentsOnHost(const Graph& graph) {
+  for (const Node* node : graph.op_nodes()) {
+    if (node->type_string() != kPieceOp) continue;
+    MemoryTypeVector inputs, outputs;
+    TF_CHECK_OK(MemoryTypesForNode(graph.op_registry(), DEVICE_GPU, node->def(),
+                                   &inputs, &outputs));
+    return static_cast<int>(
+        std::count(inputs.begin(), inputs.end(), HOST_MEMORY));
+  }
+  return -1;
+}
+
+TEST(CutTest, WhatIsBeforeAndAfterAnObstacleIsAPiece) {
+  EXPECT_EQ(CutOf("y = Tanh(x()); w = Where(y); z = GatherNd(Exp(y), w);"
+                  "result(z)"),
+            (Texts{"Tanh _Arg _Retval", "Exp GatherNd _Arg _Arg _Retval",
+                   "Where _Arg _MultiStreamPiece _MultiStreamPiece _Retval"}));
+  // What is not needed between is in the later piece.
+  EXPECT_EQ(CutOf("y = Tanh(x()); w = Where(y);"
+                  "z = GatherNd(Exp(Sin(Cos(y))), w); result(z); other(Abs(y))")
+                .front(),
+            "Tanh _Arg _Retval");
+}
+
+TEST(CutTest, AGraphWithoutAPieceThatPaysRemains) {
+  const std::string text =
+      "y = Tanh(x()); w = Where(y); result(GatherNd(y, w))";
+  EXPECT_EQ(CutOf(text, 2), Texts());
+  // An op that takes two tensors and gives one does not pay for three copies.
+  EXPECT_EQ(CutOf(text, 1),
+            (Texts{"Tanh _Arg _Retval",
+                   "GatherNd Where _Arg _MultiStreamPiece _Retval"}));
+}
+
+TEST(CutTest, NodesThatLaunchNothingAreNoPieces) {
+  EXPECT_EQ(CutOf("result(Where(Reshape(x(), {-1})))"), Texts());
+  // A shape is computed where its tensor is.
+  EXPECT_EQ(CutOf("u = Unique(x()); n = Size(u);"
+                  "result(Mul(Cast(n) DstT=float, Tanh(x())))")
+                .back(),
+            "Size Unique _Arg _Arg _MultiStreamPiece _Retval");
+}
+
+TEST(CutTest, ValuesOfTheHostThatDecideSizesAreMarked) {
+  for (const bool decides : {false, true}) {
+    const Part part(absl::StrCat(
+        "y = ", decides ? "Tile(x(), ids())" : "GatherV2(x(), ids(), 0)",
+        "; result(Exp(Tanh(y))); other(Where(x()))"));
+    const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+    ASSERT_EQ(cut.pieces.size(), 1);
+    int marked = 0, on_host = 0;
+    for (const auto& argument : cut.pieces[0].capturable.arguments) {
+      marked += argument.decides;
+      on_host += argument.on_host;
+    }
+    EXPECT_EQ(on_host, 1);
+    EXPECT_EQ(ArgumentsOnHost(*cut.graph), 1);
+    EXPECT_EQ(marked, decides ? 1 : 0);
+  }
+}
+
+// In a piece, int32 values are computed on the GPU. A piece that gave them to
+// the host would have to wait for the GPU.
+TEST(CutTest, IntegersOfTheGpuStayThereInAPiece) {
+  EXPECT_EQ(CutOf("m = Cast(Tanh(x())) DstT=int32; n = Neg(m);"
+                  "result(Exp(Cast(n) DstT=float)); other(Where(x()))"),
+            (Texts{"Cast Cast Exp Neg Tanh _Arg _Retval",
+                   "Where _Arg _Arg _MultiStreamPiece _Retval _Retval"}));
+  EXPECT_EQ(CutOf("n = Neg(Cast(Tanh(x())) DstT=int32); other(n);"
+                  "result(Exp(x())); Where(x())"),
+            (Texts{"Cast Exp Tanh _Arg _Arg _Retval _Retval",
+                   "Neg Where _Arg _Arg _Arg _MultiStreamPiece _Retval "
+                   "_Retval"}));
+  // A size that is computed on the GPU ends a piece, and is a part of the key
+  // of the next one.
+  EXPECT_EQ(CutOf("n = Cast(Tanh(x())) DstT=int32;"
+                  "result(Exp(Tile(x(), n))); Where(x())"),
+            (Texts{"Cast Tanh _Arg _Retval", "Exp Tile _Arg _Arg _Retval",
+                   "Where _Arg _Arg _Arg _MultiStreamPiece _MultiStreamPiece "
+                   "_Retval"}));
+}
+
+TEST(CutTest, ConstantsAndHandlesAreInEachPieceThatUsesThem) {
+  const Texts ops = CutOf(
+      "v = handle(); y = Tanh(AddV2(x(), read(v)));"
+      "w = Where(y); result(AddV2(GatherNd(y, w), read(v)))");
+  EXPECT_EQ(ops, (Texts{"AddV2 ReadVariableOp Tanh VarHandleOp _Arg _Retval",
+                        "AddV2 GatherNd ReadVariableOp VarHandleOp _Arg _Arg "
+                        "_Retval",
+                        "Where _Arg _MultiStreamPiece _MultiStreamPiece "
+                        "_Retval"}));
+}
+
+// Reads of a variable for two pieces are one read, so that both see one value.
+TEST(CutTest, OneReadOfAVariableIsInOnePlace) {
+  const Texts ops = CutOf(
+      "r = read(handle()); y = Tanh(AddV2(x(), r));"
+      "w = Where(y); result(AddV2(GatherNd(y, w), r))");
+  EXPECT_EQ(ops.back(),
+            "ReadVariableOp VarHandleOp Where _Arg _MultiStreamPiece "
+            "_MultiStreamPiece _Retval");
+}
+
+TEST(CutTest, ChangesOfVariablesAreInPiecesInTheirOrder) {
+  const Part part(
+      "v = handle(); y = Tanh(x()); w = Where(y);"
+      "s = Sum(Cast(w) DstT=float, 0);"
+      "a = AssignAddVariableOp(v, s); r = read(v, ^a); result(Exp(r))");
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  ASSERT_EQ(cut.pieces.size(), 2);
+  EXPECT_TRUE(cut.pieces[1].capturable.changes_variables);
+  EXPECT_FALSE(cut.pieces[0].capturable.changes_variables);
+}
+
+// A piece runs as a whole or not at all.
+TEST(CutTest, ANodeIsInAPieceOfItsBranch) {
+  const Part part(
+      "y = Tanh(x()); z = Tanh(x()); c = Less(L2Loss(y), L2Loss(z));"
+      "s = Switch(y, c); t = Switch(z, c);"
+      "m = Merge(Mul(Exp(s), Sin(t)), Mul(Cos(s:1), Tan(t:1)));"
+      "result(Abs(m)); other(Where(y))");
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  Texts ops;
+  for (const Piece& piece : cut.pieces) ops.push_back(Ops(*piece.graph));
+  std::sort(ops.begin(), ops.end());
+  EXPECT_EQ(ops, (Texts{"Abs _Arg _Retval", "Cos Mul Tan _Arg _Arg _Retval",
+                        "Exp Mul Sin _Arg _Arg _Retval",
+                        "L2Loss L2Loss Less Tanh Tanh _Arg _Arg _Retval "
+                        "_Retval _Retval"}));
+}
+
+TEST(CutTest, ANodeIsInAPieceOfItsLoop) {
+  Part part(
+      "start = Tanh(x()); i = Merge(enter(start), enter(start));"
+      "c = LoopCond(Less(L2Loss(i), L2Loss(Neg(i)))); s = Switch(i, c);"
+      "next = NextIteration(Exp(s:1)); result(Cos(Exit(s)))");
+  part.Close("next", "i");
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  Texts ops;
+  for (const Piece& piece : cut.pieces) ops.push_back(Ops(*piece.graph));
+  std::sort(ops.begin(), ops.end());
+  EXPECT_EQ(
+      ops, (Texts{"Cos _Arg _Retval", "Exp _Arg _Retval",
+                  "L2Loss L2Loss Less Neg _Arg _Retval", "Tanh _Arg _Retval"}));
+  for (const Piece& piece : cut.pieces) {
+    const char first = Ops(*piece.graph)[0];
+    EXPECT_EQ(piece.in_loop, first == 'E' || first == 'L');
+  }
+}
+
+// What a loop gives depends on all that it takes, through other iterations.
+TEST(CutTest, APieceBeforeALoopIsNotThePieceAfterIt) {
+  Part part(
+      "a = Tanh(x()); b = Sin(x());"
+      "i = Merge(enter(a), enter(a)); j = Merge(enter(b), enter(b));"
+      "c = LoopCond(Less(L2Loss(i), L2Loss(i)));"
+      "s = Switch(i, c); t = Switch(j, c);"
+      "next = NextIteration(AddV2(s:1, t:1)); other_next = NextIteration(t:1);"
+      "result(Cos(Exit(s))); other(Where(b))");
+  part.Close("next", "i");
+  part.Close("other_next", "j");
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  for (const Piece& piece : cut.pieces) {
+    const std::string ops = Ops(*piece.graph);
+    EXPECT_FALSE(absl::StrContains(ops, "Cos") && absl::StrContains(ops, "Sin"))
+        << ops;
+  }
+}
+
+// The host would read a value that the GPU has not computed yet.
+TEST(CutTest, NoPieceGivesTheHostAValueOfTheGpu) {
+  const Part part(
+      "c = Less(L2Loss(x()), L2Loss(Neg(x()))); s = Switch(Tanh(x()), c);"
+      "result(Merge(s, s:1)); other(Where(x()))");
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  ASSERT_FALSE(cut.pieces.empty());
+  for (const Piece& piece : cut.pieces) {
+    for (const Node* node : piece.graph->op_nodes()) {
+      EXPECT_FALSE(IsOnHostAlways(*node)) << node->name();
+    }
+  }
+}
+
+// A value that the host computes from this part's own results.
+TEST(CutTest, APieceNeverWaitsForWhatItSends) {
+  for (const bool known : {false, true}) {
+    Part part(absl::StrCat("y = Tanh(x()); sent = send(y); back = receive();",
+                           "result(AddV2(Exp(back), Sin(x())))"));
+    if (known) {
+      part["back"]->AddAttr("_multi_stream_after",
+                            std::vector<std::string>{"sent"});
+      part["back"]->AddAttr("_multi_stream_in_branch", false);
+    }
+    const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+    ASSERT_EQ(cut.pieces.size(), known ? 2 : 0);
+    if (!known) continue;
+    EXPECT_EQ(Ops(*cut.pieces[0].graph), "Tanh _Arg _Retval");
+    EXPECT_EQ(Ops(*cut.pieces[1].graph), "AddV2 Exp Sin _Arg _Arg _Retval");
+  }
+}
+
+// A value that the host computes before the step travels with the other inputs
+// of the one piece that uses it.
+TEST(CutTest, EarlyValuesArePartOfAPiece) {
+  for (const bool in_branch : {false, true}) {
+    Part part("e = early(); result(AddV2(Exp(e), x())); other(Where(x()))");
+    part["e"]->AddAttr("_multi_stream_after", std::vector<std::string>());
+    part["e"]->AddAttr("_multi_stream_in_branch", in_branch);
+    const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+    ASSERT_EQ(cut.pieces.size(), 1);
+    // A value that a branch may leave out is an argument: without it, the piece
+    // does not run.
+    const Capturable& piece = cut.pieces[0].capturable;
+    EXPECT_EQ(piece.receives.size(), in_branch ? 0 : 1);
+    EXPECT_EQ(piece.arguments.size(), in_branch ? 2 : 1);
+  }
+}
+
+TEST(CutTest, CollectivesAreNotCut) {
+  EXPECT_EQ(CutOf("y = Tanh(x()); w = Where(y);"
+                  "c = NcclAllReduce(y) reduction=sum num_devices=2 "
+                  "shared_name=c; result(GatherNd(c, w))"),
+            Texts());
+}
+
+TEST(CutTest, WhatAValueWaitsForIsMarked) {
+  PartGraph gpu(kGpu, kHost), host(kHost, kGpu);
+  gpu.Add(
+      "a = send(arg()); b = send(Neg(arg())); c = receive(); d = receive()");
+  host.Add("a = receive(); b = receive(); c = send(Neg(a)); d = send(arg())");
+  std::vector<Graph*> parts = {&gpu.graph, &host.graph};
+  MarkEarlyValues(parts);
+  EXPECT_EQ(WaitsOf(*gpu["c"]).sends, Texts{"a"});
+  EXPECT_TRUE(WaitsOf(*gpu["d"]).known);
+  EXPECT_TRUE(WaitsOf(*gpu["d"]).sends.empty());
+  EXPECT_FALSE(WaitsOf(*gpu["c"]).in_branch);
+}
+
+}  // namespace
+}  // namespace tensorflow::multistream

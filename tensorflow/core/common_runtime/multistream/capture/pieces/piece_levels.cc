@@ -1,0 +1,354 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+#include "tensorflow/core/framework/memory_types.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/control_flow.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+bool IsInPiece(int level) { return level % 2 == 1; }
+int EvenFrom(int level) { return level + level % 2; }
+int OddFrom(int level) { return level + (level + 1) % 2; }
+int EvenTo(int level) { return level - level % 2; }
+int OddTo(int level) { return level - (level + 1) % 2; }
+
+std::string TensorNameOf(const Node& transfer) {
+  std::string name;
+  TryGetNodeAttr(transfer.attrs(), "tensor_name", &name);
+  return name;
+}
+
+bool IsInPlace(const Node& transfer) {
+  std::string from, to;
+  TryGetNodeAttr(transfer.attrs(), "send_device", &from);
+  TryGetNodeAttr(transfer.attrs(), "recv_device", &to);
+  return from == to;
+}
+
+bool IsOfXla(const Node& node) {
+  return absl::c_linear_search(node.input_types(), DT_STRING) ||
+         absl::c_linear_search(node.output_types(), DT_STRING) ||
+         absl::StartsWith(node.type_string(), "_Xla");
+}
+
+bool HandsHandleOn(const Node& node) {
+  return absl::c_linear_search(node.output_types(), DT_RESOURCE);
+}
+
+absl::Status Unknown(const Node& node) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("what ", node.name(), " waits for is not known"));
+}
+
+}  // namespace
+
+absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
+                                  bool with_xla) {
+  const int ids = graph_.num_node_ids();
+  kinds_.resize(ids, Kind::kBetween);
+  classes_.resize(ids);
+  in_loop_.resize(ids);
+  before_.resize(ids);
+  after_.resize(ids);
+  outputs_.resize(ids);
+  for (const Node* node : graph_.op_nodes()) {
+    MemoryTypeVector inputs;
+    TF_RETURN_IF_ERROR(MemoryTypesForNode(graph_.op_registry(), DEVICE_GPU,
+                                          node->def(), &inputs,
+                                          &outputs_[node->id()]));
+  }
+  for (const Edge* edge : graph_.edges()) {
+    if (!edge->src()->IsOp() || !edge->dst()->IsOp() ||
+        edge->src()->IsNextIteration()) {
+      continue;
+    }
+    AddOrder(edge->src()->id(), edge->dst()->id());
+  }
+  for (const Node* node : graph_.op_nodes()) {
+    // A cut makes ops wait for others. Ops of several devices that wait for
+    // each other must not wait for different ones on each device.
+    if (node->IsCollective() ||
+        absl::StrContains(node->type_string(), "Nccl")) {
+      return Unknown(*node);
+    }
+  }
+  std::vector<ControlFlowInfo> frames;
+  TF_RETURN_IF_ERROR(BuildControlFlowInfo(&graph_, &frames));
+  OrderLoops(frames);
+  TF_RETURN_IF_ERROR(OrderTransfers());
+  TF_RETURN_IF_ERROR(Sort());
+  FindKinds(library, with_xla);
+  FindClasses(frames);
+  return absl::OkStatus();
+}
+
+void PieceLevels::OrderLoops(const std::vector<ControlFlowInfo>& frames) {
+  std::map<std::string, std::vector<int>> ends;  // of iterations, by loop
+  for (const Node* node : graph_.op_nodes()) {
+    if (node->IsNextIteration()) {
+      ends[frames[node->id()].frame_name].push_back(node->id());
+    }
+  }
+  for (const Node* node : graph_.op_nodes()) {
+    const Node* last = nullptr;
+    if (!node->IsExit() || !node->input_node(0, &last).ok()) continue;
+    for (const int end : ends[frames[last->id()].frame_name]) {
+      AddOrder(end, node->id());
+    }
+  }
+}
+
+void PieceLevels::AddOrder(int from, int to) {
+  before_[to].push_back(from);
+  after_[from].push_back(to);
+}
+
+absl::Status PieceLevels::OrderTransfers() {
+  absl::flat_hash_map<std::string, int> sends;
+  for (const Node* node : graph_.op_nodes()) {
+    if (node->IsSend()) sends[TensorNameOf(*node)] = node->id();
+  }
+  for (const Node* node : graph_.op_nodes()) {
+    if (!node->IsRecv()) continue;
+    if (IsInPlace(*node)) {
+      const auto send = sends.find(TensorNameOf(*node));
+      if (send == sends.end()) return Unknown(*node);
+      AddOrder(send->second, node->id());
+      pairs_.push_back({send->second, node->id()});
+      continue;
+    }
+    const ValueWaits waits = WaitsOf(*node);
+    if (!waits.known) return Unknown(*node);
+    for (const std::string& name : waits.sends) {
+      const auto send = sends.find(name);
+      if (send == sends.end()) return Unknown(*node);
+      AddOrder(send->second, node->id());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PieceLevels::Sort() {
+  std::vector<int> missing(graph_.num_node_ids());
+  std::vector<int> ready;
+  int nodes = 0;
+  for (const Node* node : graph_.op_nodes()) {
+    ++nodes;
+    missing[node->id()] = static_cast<int>(before_[node->id()].size());
+    if (missing[node->id()] == 0) ready.push_back(node->id());
+  }
+  while (!ready.empty()) {
+    const int id = ready.back();
+    ready.pop_back();
+    order_.push_back(id);
+    for (const int next : after_[id]) {
+      if (--missing[next] == 0) ready.push_back(next);
+    }
+  }
+  if (static_cast<int>(order_.size()) == nodes) return absl::OkStatus();
+  return absl::FailedPreconditionError("transfers are in a cycle");
+}
+
+void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
+                            bool with_xla) {
+  const std::vector<std::string> obstacles = ObstaclesAt(graph_, library);
+  for (const Node* node : graph_.op_nodes()) {
+    const int id = node->id();
+    if (!obstacles[id].empty() || node->IsArg() || node->IsRetval() ||
+        node->IsSend() || node->IsRecv()) {
+      continue;
+    }
+    if (node->IsConstant() || node->type_string() == "VarHandleOp") {
+      kinds_[id] = Kind::kCopied;
+    } else if (!node->IsControlFlow() && (with_xla || !IsOfXla(*node)) &&
+               !HandsHandleOn(*node)) {
+      kinds_[id] = multistream::IsOnHost(*node) || LaunchesNothing(*node)
+                       ? Kind::kFree
+                       : Kind::kLaunch;
+    }
+  }
+  for (const auto& [send, receive] : pairs_) {
+    if (MayCross(graph_.FindNodeId(receive)->output_type(0))) {
+      kinds_[send] = kinds_[receive] = Kind::kFree;
+    }
+  }
+  // A value of the host for one piece travels with the piece's other inputs.
+  for (const Node* node : graph_.op_nodes()) {
+    if (node->IsRecv() && IsEarlyValue(*node) && !IsInPlace(*node) &&
+        MayCross(node->output_type(0))) {
+      kinds_[node->id()] = Kind::kFree;
+    }
+  }
+}
+
+void PieceLevels::FindClasses(const std::vector<ControlFlowInfo>& frames) {
+  // The outcomes of conditions that a node runs with: the condition's tensor,
+  // and its value.
+  using Outcomes = std::set<std::pair<Output, int>>;
+  std::vector<Outcomes> outcomes(graph_.num_node_ids());
+  std::map<std::string, Outcomes> of_loop;  // those that it is entered with
+  std::map<std::pair<std::string, Outcomes>, int> classes;
+  const auto outcomes_after = [&](const Edge& edge) {
+    const Node* from = edge.src();
+    // In a loop, what it is entered with holds for all nodes.
+    if (from->IsEnter()) return Outcomes();
+    Outcomes after = outcomes[from->id()];
+    const Edge* condition = nullptr;
+    if (from->IsSwitch() && from->input_edge(1, &condition).ok()) {
+      after.insert({{condition->src()->id(), condition->src_output()},
+                    edge.src_output()});
+    }
+    return after;
+  };
+  for (const int id : order_) {
+    const Node* node = graph_.FindNodeId(id);
+    Outcomes& in = outcomes[id];
+    bool is_first = true;
+    for (const Edge* edge : node->in_edges()) {
+      if (!edge->src()->IsOp() || edge->src()->IsNextIteration()) continue;
+      const Outcomes after = outcomes_after(*edge);
+      if (!node->IsMerge()) {
+        in.insert(after.begin(), after.end());
+      } else if (!edge->IsControlEdge()) {
+        // A Merge runs with the outcomes that all its inputs share.
+        Outcomes both;
+        absl::c_set_intersection(in, after, std::inserter(both, both.end()));
+        in = is_first ? after : both;
+        is_first = false;
+      }
+    }
+    if (node->IsEnter()) {
+      of_loop[frames[id].frame_name].insert(in.begin(), in.end());
+    } else if (const Node * last;
+               node->IsExit() && node->input_node(0, &last).ok()) {
+      in = of_loop[frames[last->id()].frame_name];
+    } else if (node->IsRecv() && IsInPlace(*node)) {
+      const auto pair = absl::c_find_if(
+          pairs_, [id](const auto& it) { return it.second == id; });
+      in = outcomes[pair->first];
+    } else if (node->IsRecv()) {
+      // A branch elsewhere may leave it out, which no other node tells.
+      if (WaitsOf(*node).in_branch) in.insert({{id, 0}, 0});
+      // In a loop it has another key in each iteration.
+      if (!in.empty() || !frames[id].frame_name.empty()) LetRunAsAlways(id);
+    }
+    in_loop_[id] = !frames[id].frame_name.empty();
+    classes_[id] = classes
+                       .try_emplace({frames[id].frame_name, in},
+                                    static_cast<int>(classes.size()))
+                       .first->second;
+  }
+}
+
+void PieceLevels::FindOnce() {
+  const int ids = graph_.num_node_ids();
+  std::vector<int> earliest(ids);
+  int last = 0;
+  for (const int id : order_) {
+    int level = 0;
+    for (const int from : before_[id]) {
+      level = std::max(level, earliest[from]);
+    }
+    if (kinds_[id] == Kind::kBetween) level = EvenFrom(level);
+    if (kinds_[id] == Kind::kLaunch) level = OddFrom(level);
+    earliest[id] = level;
+    last = std::max(last, level);
+  }
+  last = EvenFrom(last);
+  levels_.assign(ids, 0);
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    const int id = *it;
+    int latest = last;
+    for (const int to : after_[id]) latest = std::min(latest, levels_[to]);
+    switch (kinds_[id]) {
+      case Kind::kBetween:
+        levels_[id] = EvenTo(latest);
+        break;
+      case Kind::kLaunch:
+        levels_[id] = OddTo(latest);
+        break;
+      case Kind::kFree:
+        if (IsInPiece(earliest[id])) {
+          levels_[id] = OddTo(latest);
+        } else if (IsInPiece(latest) && IsUsedBy(id, latest) &&
+                   !GivesShape(*graph_.FindNodeId(id))) {
+          levels_[id] = latest;
+        } else {
+          // Also a shape: a piece need not take the tensor to know it.
+          levels_[id] = earliest[id];
+        }
+        break;
+      case Kind::kCopied:
+        levels_[id] = earliest[id];
+        break;
+    }
+  }
+}
+
+bool PieceLevels::IsUsedBy(int id, int level) const {
+  const Node* node = graph_.FindNodeId(id);
+  if (node->IsSend()) return true;
+  return absl::c_all_of(node->out_edges(), [&](const Edge* edge) {
+    const int to = edge->dst()->id();
+    return edge->IsControlEdge() ||
+           (levels_[to] == level && classes_[to] == classes_[id]);
+  });
+}
+
+bool PieceLevels::KeepPairsTogether() {
+  bool found = false;
+  for (const auto& [send, receive] : pairs_) {
+    if (kinds_[send] != Kind::kFree) continue;
+    const bool apart =
+        levels_[send] != levels_[receive] &&
+        (IsInPiece(levels_[send]) || IsInPiece(levels_[receive]));
+    if (!apart) continue;
+    kinds_[send] = kinds_[receive] = Kind::kBetween;
+    found = true;
+  }
+  return found;
+}
+
+void PieceLevels::Find() {
+  do {
+    FindOnce();
+  } while (KeepPairsTogether());
+}
+
+PieceLevels::PieceId PieceLevels::PieceOf(int id) const {
+  if (!IsInPiece(levels_[id]) || IsCopied(id)) return kNoPiece;
+  return {levels_[id], classes_[id]};
+}
+
+std::map<PieceLevels::PieceId, std::vector<int>> PieceLevels::Pieces() const {
+  std::map<PieceId, std::vector<int>> found;
+  for (const int id : order_) {
+    if (const PieceId piece = PieceOf(id); piece != kNoPiece) {
+      found[piece].push_back(id);
+    }
+  }
+  return found;
+}
+
+bool MayCross(DataType type) {
+  return DataTypeCanUseMemcpy(BaseType(type)) && !IsRefType(type);
+}
+
+}  // namespace tensorflow::multistream

@@ -1,0 +1,105 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// On which levels are the nodes of a graph that is cut (cut.h)? Starts with all
+// that may be recorded by itself; CutIntoPieces finds out what may not be part
+// of a piece after all.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_LEVELS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_LEVELS_H_
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/control_flow.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow::multistream {
+
+class PieceLevels {
+ public:
+  enum class Kind {
+    kBetween,  // runs as always
+    kLaunch,   // may be recorded
+    kFree,     // launches nothing on the GPU: may be recorded, or run as always
+    kCopied,   // a constant or a handle: each piece has its own
+  };
+  // A node's id, and one of its outputs.
+  using Output = std::pair<int, int>;
+
+  // `graph` has edges from the source and to the sink, and outlives this
+  // object.
+  explicit PieceLevels(const Graph& graph) : graph_(graph) {}
+
+  // Call first. An error says why the graph cannot be cut. `library`,
+  // `with_xla`: as for CutIntoPieces.
+  absl::Status Prepare(const FunctionLibraryDefinition* library, bool with_xla);
+
+  // Finds the levels. Call again after LetRunAsAlways.
+  void Find();
+
+  // A piece: its level, and the class of its nodes.
+  using PieceId = std::pair<int, int>;
+  static constexpr PieceId kNoPiece = {-1, -1};
+  PieceId PieceOf(int id) const;
+  // The nodes of each piece, in an order in which they can run.
+  std::map<PieceId, std::vector<int>> Pieces() const;
+  // All nodes in such an order.
+  const std::vector<int>& order() const { return order_; }
+
+  bool IsInLoop(int id) const { return in_loop_[id]; }
+  bool IsCopied(int id) const { return kinds_[id] == Kind::kCopied; }
+  bool Launches(int id) const { return kinds_[id] == Kind::kLaunch; }
+  bool RunsAsAlways(int id) const { return kinds_[id] == Kind::kBetween; }
+  void LetRunAsAlways(int id) { kinds_[id] = Kind::kBetween; }
+
+  DataType TypeOf(const Output& output) const {
+    return graph_.FindNodeId(output.first)->output_type(output.second);
+  }
+  bool IsOnHost(const Output& output) const {
+    return outputs_[output.first][output.second] == HOST_MEMORY;
+  }
+
+ private:
+  void AddOrder(int from, int to);
+  // What a loop gives comes after all that its iterations compute.
+  void OrderLoops(const std::vector<ControlFlowInfo>& frames);
+  // A receive comes after the sends that its value depends on.
+  absl::Status OrderTransfers();
+  // Finds an order in which each node comes after those before it.
+  absl::Status Sort();
+  void FindKinds(const FunctionLibraryDefinition* library, bool with_xla);
+  // A piece runs as a whole, or not at all. So its nodes are of one class: they
+  // are in the same loop, and in the same branches.
+  void FindClasses(const std::vector<ControlFlowInfo>& frames);
+  void FindOnce();
+  // Whether all that take the node's outputs, or the tensor that it sends, are
+  // on this level.
+  bool IsUsedBy(int id, int level) const;
+  // Lets the two ends of a copy run as always if they are not in one piece.
+  // Returns whether there are such ends.
+  bool KeepPairsTogether();
+
+  const Graph& graph_;
+  // By node id.
+  std::vector<Kind> kinds_;
+  std::vector<int> levels_;
+  std::vector<int> classes_;
+  std::vector<bool> in_loop_;
+  std::vector<MemoryTypeVector> outputs_;
+  // Edges, and the order of transfers; without the back edges of loops.
+  std::vector<std::vector<int>> before_, after_;
+  std::vector<int> order_;
+  std::vector<std::pair<int, int>> pairs_;  // copies in place: send, receive
+};
+
+// Whether a tensor of this type may be an argument or a result of a piece.
+bool MayCross(DataType type);
+
+}  // namespace tensorflow::multistream
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_LEVELS_H_
