@@ -107,6 +107,17 @@ class Round:
         )
 
 
+def _draw_capture(draw: random.Random) -> dict[str, str]:
+    if draw.random() >= 0.7:
+        return {}
+    settings = {"TF_MULTI_STREAM_CAPTURE": draw.choice(("auto", "auto", "marked"))}
+    if draw.random() < 0.5:
+        settings["TF_MULTI_STREAM_CAPTURE_MB"] = "1"  # so that recordings are evicted
+    if draw.random() < 0.6:
+        settings["TF_MULTI_STREAM_CAPTURE_PIECES"] = draw.choice(("1", "4"))
+    return settings
+
+
 def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     """Draws a round; the same arguments give the same one.
 
@@ -132,11 +143,8 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     if not gpu and number > 0 and draw.random() < 0.3:
         settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
     node_level = level in (1, 2)
-    capture = random.Random(f"{seed}:{number}:capture")
-    if not node_level and capture.random() < 0.7:
-        settings["TF_MULTI_STREAM_CAPTURE"] = capture.choice(("auto", "auto", "marked"))
-        if capture.random() < 0.5:
-            settings["TF_MULTI_STREAM_CAPTURE_MB"] = "1"  # so that recordings are evicted
+    if not node_level:
+        settings |= _draw_capture(random.Random(f"{seed}:{number}:capture"))
     # By default only on with 4 cores or more.
     if draw.random() < 0.5:
         settings["TF_MULTI_STREAM_PYTHON_TURNS"] = "2"

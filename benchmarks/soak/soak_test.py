@@ -51,6 +51,8 @@ def test_rounds_have_all_that_their_settings_allow(gpu: bool) -> None:
     assert {r.policy for r in rounds} == {"", *draw.POLICIES}
     captures = {r.settings.get("TF_MULTI_STREAM_CAPTURE") for r in rounds}
     assert captures == {None, "auto", "marked"}
+    pieces = {r.settings.get("TF_MULTI_STREAM_CAPTURE_PIECES") for r in rounds}
+    assert pieces == {None, "1", "4"}
     for kind in possible:
         assert any(kind not in r.workers for r in rounds)
     if not gpu:

@@ -208,7 +208,9 @@ with tf.device(GPU):
     model = keras.Model([features, ids], keras.layers.Dense(3, activation="softmax")(y))
     model.compile(jit_compile=False)
 x, i = floats(32, 16), rng.integers(0, 50, (32, 4))
-predict = lambda: model.predict([x, i], verbose=0)
+def predict():
+    with tf.device(GPU):
+        return model.predict([x, i], verbose=0)
 expect("predict", predict)
 model.set_weights([w * 0.5 for w in model.get_weights()])
 with tf.device(GPU):

@@ -38,11 +38,13 @@ def report():
 """
 
 
-def run(code: str, clusters: str = "", functions: str = FUNCTIONS, verify: str = "1") -> None:
+def run(
+    code: str, clusters: str = "", functions: str = FUNCTIONS, verify: str = "1", **more: str
+) -> None:
     """Runs code with two groups whose steps are captured, each replay verified."""
     # TF_XLA_FLAGS are read when XLA is first used, XLA_FLAGS at the import.
     first = f"os.environ['TF_XLA_FLAGS'] = {clusters!r}\n"
-    more = {"XLA_FLAGS": functions, "TF_MULTI_STREAM_CAPTURE_VERIFY": verify}
+    more |= {"XLA_FLAGS": functions, "TF_MULTI_STREAM_CAPTURE_VERIFY": verify}
     run_captured(first, HELPERS, code, **more)
 
 
@@ -74,6 +76,27 @@ check("xla_run" in report(), report())  # clusters there were
 check(total("replays_verified") == replayed(), "not all are verified")
 """,
         f"{CLUSTERS} {AT_ONCE}",
+    )
+
+
+def test_clusters_in_pieces() -> None:
+    run(
+        """
+inner = tf.function(body, jit_compile=True)
+
+@tf.function(input_signature=spec)
+def outer(x):
+    with tf.device(GPU):
+        y = inner(tf.identity(x))
+        y = tf.gather(y, tf.where(y[:, 0] > 0.2)[:, 0])
+        return tf.tanh(tf.sin(inner(tf.concat([y, y], 1))) * 3.0)
+
+before = total("pieces_replayed")
+expect_rows("compiled functions around an op", outer, captured=False)
+check(total("pieces_replayed") > before + 10, report())
+check(tf.cuda.capture_report(outer, floats(3, 8)).share > 0.4, report())
+""",
+        TF_MULTI_STREAM_CAPTURE_PIECES="1",
     )
 
 

@@ -75,8 +75,15 @@ class GraphLevelExecutor : public Executor {
     // TF_MULTI_STREAM_CAPTURE=require does not mean initializers and training
     // steps, unless the function itself is marked.
     if (changes_state() && !mark.has_value()) required.clear();
-    CaptureReport::Describe(name_, CountLaunches(graph),
-                            CaptureReport::Is::kGraph);
+    const int launches = CountLaunches(graph);
+    CaptureReport::Describe(name_, launches, CaptureReport::Is::kGraph);
+    if (launches == 0) {
+      // As of a model whose ops are all on the CPU: only variables are read
+      // here. A replay would save nothing, and hide that.
+      not_captured_ = CaptureReport::CounterOf(
+          name_, "none of its ops launches a kernel on the GPU");
+      return absl::OkStatus();
+    }
     ValuesOnDevice values = PutValuesOnDevice(graph);
     const Graph& recorded = values.graph == nullptr ? graph : *values.graph;
     Capturable capturable;
