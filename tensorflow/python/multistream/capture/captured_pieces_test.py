@@ -220,6 +220,21 @@ with tf.Graph().as_default(), tf.device(GPU):
             session.run(change)
             x = floats(7, 6)
             check(np.allclose(call(x)[0], expected(x, w.eval()), atol=1e-5), "changed")
+
+# Any op may have the memory of a reference variable as an input; a piece would not lock it.
+with tf.Graph().as_default(), tf.device(GPU):
+    fed = tf1.placeholder(tf.float32, [None, 6])
+    w = tf1.get_variable("w", initializer=start, use_resource=False)
+    y = fed
+    for _ in range(4):
+        y = tf.tanh(y @ w) + 0.1
+    kept = tf.boolean_mask(y, y[:, 0] > 0.1)
+    with tf1.Session(config=config) as session:
+        session.run(w.initializer)
+        before = total("pieces_replayed")
+        for _ in range(20):
+            session.run(kept, {fed: floats(7, 6)})
+        check(total("pieces_replayed") == before, "reference variables")
 """,
         groups=4,
         TF_MULTI_STREAM_CAPTURE_PIECES="2",

@@ -109,8 +109,14 @@ class GraphLevelExecutor : public Executor {
         return NotCaptured(required, params, capturable.obstacle);
       }
       if (options_.capture_pieces > 0) {
-        TF_RETURN_IF_ERROR(
-            InitializePieces(params, graph, make_stock, capturable.obstacle));
+        const absl::Status status =
+            InitializePieces(params, graph, make_stock, capturable.obstacle);
+        if (!status.ok()) {
+          LOG(ERROR) << "Multi-stream: a graph is not captured in pieces: "
+                     << status;
+          in_pieces_.clear();  // before the pieces that it uses
+          pieces_.clear();
+        }
       }
       if (pieces_.empty()) {
         not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
@@ -366,8 +372,11 @@ class GraphLevelExecutor : public Executor {
           leader_->group_device(group->index()));
       ours.rendezvous = rendezvous.get();
     }
-    const auto& executors =
-        !in_pieces_.empty() && back_off_.UsePieces() ? in_pieces_ : executors_;
+    // A piece does not lock reference variables, whose memory its arguments may
+    // be (op_state.h).
+    const bool uses_pieces =
+        !in_pieces_.empty() && !step->has_references() && back_off_.UsePieces();
+    const auto& executors = uses_pieces ? in_pieces_ : executors_;
     executors[group->index()]->RunAsync(
         ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
           done(status);

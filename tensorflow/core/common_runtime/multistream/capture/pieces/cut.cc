@@ -94,6 +94,9 @@ class Cutter {
         return Cut();
       }
       cut.graph = *std::move(rest);
+      VLOG(1) << "A graph of " << old_.num_op_nodes() << " nodes is cut into "
+              << cut.pieces.size() << " pieces after " << round + 1
+              << " rounds";
       return cut;
     }
     return Cut();
@@ -149,9 +152,8 @@ class Cutter {
       leaves = true;
     }
     for (const Output& output : border.takes) {
-      if (MayCross(levels_.TypeOf(output)) ||
-          levels_.TypeOf(output) == DT_RESOURCE)
-        continue;
+      const DataType type = levels_.TypeOf(output);
+      if (MayCross(type) || type == DT_RESOURCE) continue;
       for (const Edge* edge : old_.FindNodeId(output.first)->out_edges()) {
         const int to = edge->dst()->id();
         if (levels_.PieceOf(to) == of) levels_.LetRunAsAlways(to);
@@ -278,8 +280,9 @@ class Cutter {
       AddNodeAttr("T", levels_.TypeOf(output), &def);
       AddNodeAttr("index", static_cast<int>(i), &def);
       const bool has_place = MayCross(levels_.TypeOf(output));
-      if (levels_.IsOnHost(output) && has_place)
+      if (levels_.IsOnHost(output) && has_place) {
         AddNodeAttr(kOnHostAttr, true, &def);
+      }
       if (decide.count(output) > 0) AddNodeAttr(kDecidesAttr, true, &def);
       TF_ASSIGN_OR_RETURN(arguments[output],
                           AddNode(std::move(def), device, graph.get()));
@@ -354,8 +357,9 @@ class Cutter {
     for (size_t i = 0; i < border.takes.size(); ++i) {
       const Output& output = border.takes[i];
       takes.push_back(levels_.TypeOf(output));
-      if (levels_.IsOnHost(output))
+      if (levels_.IsOnHost(output)) {
         taken_on_host.push_back(static_cast<int>(i));
+      }
       def.add_input(absl::StrCat(old_.FindNodeId(output.first)->name(), ":",
                                  output.second));
     }
