@@ -166,6 +166,18 @@ TEST(CutTest, ConstantsAndHandlesAreInEachPieceThatUsesThem) {
                         "_Retval"}));
 }
 
+// A read for a piece, and for a shape, is in the piece: outside, it would keep
+// the piece from changing the variable.
+TEST(CutTest, TheShapeOfATensorIsWhereTheTensorIs) {
+  const Texts ops = CutOf(
+      "v = handle(); r = read(v); g = Tanh(GatherNd(Neg(x()), Where(x())));"
+      "b = BroadcastTo(g, Shape(r)); s = Mul(Exp(b), r);"
+      "a = AssignAddVariableOp(v, s); result(s)");
+  EXPECT_EQ(ops.size(), 2);
+  EXPECT_FALSE(absl::StrContains(ops.back(), "ReadVariableOp")) << ops.back();
+  EXPECT_FALSE(absl::StrContains(ops.back(), "Shape")) << ops.back();
+}
+
 // Reads of a variable for two pieces are one read, so that both see one value.
 TEST(CutTest, OneReadOfAVariableIsInOnePlace) {
   const Texts ops = CutOf(

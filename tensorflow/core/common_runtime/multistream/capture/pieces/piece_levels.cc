@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
@@ -272,7 +273,8 @@ void PieceLevels::FindOnce() {
     last = std::max(last, level);
   }
   last = EvenFrom(last);
-  levels_.assign(ids, 0);
+  const std::vector<int> before =
+      std::exchange(levels_, std::vector<int>(ids, 0));
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     const int id = *it;
     int latest = last;
@@ -288,10 +290,10 @@ void PieceLevels::FindOnce() {
         if (IsInPiece(earliest[id])) {
           levels_[id] = OddTo(latest);
         } else if (IsInPiece(latest) && IsUsedBy(id, latest) &&
-                   !GivesShape(*graph_.FindNodeId(id))) {
+                   (!GivesShape(*graph_.FindNodeId(id)) ||
+                    TakesItsTensor(id, latest, before))) {
           levels_[id] = latest;
         } else {
-          // Also a shape: a piece need not take the tensor to know it.
           levels_[id] = earliest[id];
         }
         break;
@@ -312,6 +314,19 @@ bool PieceLevels::IsUsedBy(int id, int level) const {
   });
 }
 
+bool PieceLevels::TakesItsTensor(int id, int level,
+                                 const std::vector<int>& levels) const {
+  const Node* tensor = nullptr;
+  if (levels.empty() || !graph_.FindNodeId(id)->input_node(0, &tensor).ok()) {
+    return false;
+  }
+  return absl::c_any_of(tensor->out_edges(), [&](const Edge* edge) {
+    const int to = edge->dst()->id();
+    return !edge->IsControlEdge() && levels[to] == level &&
+           classes_[to] == classes_[id] && !GivesShape(*edge->dst());
+  });
+}
+
 bool PieceLevels::KeepPairsTogether() {
   bool found = false;
   for (const auto& [send, receive] : pairs_) {
@@ -328,7 +343,9 @@ bool PieceLevels::KeepPairsTogether() {
 
 void PieceLevels::Find() {
   do {
+    levels_.clear();
     FindOnce();
+    FindOnce();  // now what takes a tensor is known, so its shape follows
   } while (KeepPairsTogether());
 }
 

@@ -80,6 +80,9 @@ class PieceLevels {
   // Whether all that take the node's outputs, or the tensor that it sends, are
   // on this level.
   bool IsUsedBy(int id, int level) const;
+  // For a node that gives a tensor's shape: whether, with these `levels`, a
+  // piece on `level` has the tensor. Else it need not take it for its shape.
+  bool TakesItsTensor(int id, int level, const std::vector<int>& levels) const;
   // Lets the two ends of a copy run as always if they are not in one piece.
   // Returns whether there are such ends.
   bool KeepPairsTogether();
