@@ -357,7 +357,6 @@ def test_random_programs(part: int) -> None:
 for seed in range({part * count}, {(part + 1) * count}):
     program(seed)
 check(total("pieces_replayed") > {count}, f"{{total('pieces_replayed')}} pieces were replayed")
-print(total("pieces_replayed"), "pieces replayed,", tf.cuda.capture_report().share)
 """,
         capture="marked",
         TF_MULTI_STREAM_CAPTURE_PIECES=str(part + 1),

@@ -31,6 +31,13 @@
 namespace tensorflow::multistream {
 namespace {
 
+// The functions that the graph may call, or nullptr.
+const FunctionLibraryDefinition* LibraryOf(const LocalExecutorParams& params) {
+  return params.function_library == nullptr
+             ? nullptr
+             : params.function_library->GetFunctionLibraryDefinition();
+}
+
 class GraphLevelExecutor : public Executor {
  public:
   GraphLevelExecutor(const LocalExecutorParams& params, GroupLeader* leader,
@@ -48,10 +55,7 @@ class GraphLevelExecutor : public Executor {
 
   absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
                           const MakeStockExecutor& make_stock) {
-    return MakeExecutors(
-        params, graph, make_stock,
-        [this](int group) { return leader_->group_device(group); },
-        &executors_);
+    return MakeGroupExecutors(params, graph, make_stock, &executors_);
   }
 
   // Makes captured_ if steps are to be captured and can be.
@@ -89,11 +93,7 @@ class GraphLevelExecutor : public Executor {
     Capturable capturable;
     capturable.obstacle = values.obstacle;
     if (values.obstacle.empty()) {
-      capturable = ClassifyForCapture(
-          recorded,
-          params.function_library == nullptr
-              ? nullptr
-              : params.function_library->GetFunctionLibraryDefinition());
+      capturable = ClassifyForCapture(recorded, LibraryOf(params));
     }
     if (capturable.obstacle.empty() && capturable.is_compiled) {
       capturable.obstacle = ObstacleInXla();
@@ -171,6 +171,15 @@ class GraphLevelExecutor : public Executor {
     return absl::OkStatus();
   }
 
+  absl::Status MakeGroupExecutors(
+      const LocalExecutorParams& params, const Graph& graph,
+      const MakeStockExecutor& make_stock,
+      std::vector<std::unique_ptr<Executor>>* made) {
+    return MakeExecutors(
+        params, graph, make_stock,
+        [this](int group) { return leader_->group_device(group); }, made);
+  }
+
   absl::Status MakeRecorders(const LocalExecutorParams& params,
                              const Graph& recorded,
                              const MakeStockExecutor& make_stock,
@@ -186,12 +195,9 @@ class GraphLevelExecutor : public Executor {
                                 const Graph& graph,
                                 const MakeStockExecutor& make_stock,
                                 const std::string& obstacle) {
-    Cut cut = CutIntoPieces(
-        graph,
-        params.function_library == nullptr
-            ? nullptr
-            : params.function_library->GetFunctionLibraryDefinition(),
-        /*with_xla=*/ObstacleInXla().empty(), options_.capture_pieces);
+    Cut cut = CutIntoPieces(graph, LibraryOf(params),
+                            /*with_xla=*/ObstacleInXla().empty(),
+                            options_.capture_pieces);
     if (cut.pieces.empty()) return absl::OkStatus();
     int captured = 0, in_loops = 0;
     for (Piece& piece : cut.pieces) {
@@ -204,10 +210,8 @@ class GraphLevelExecutor : public Executor {
                               piece.in_loop ? CaptureReport::Is::kPieceOfLoop
                                             : CaptureReport::Is::kPiece);
       std::vector<std::unique_ptr<Executor>> executors, recorders;
-      TF_RETURN_IF_ERROR(MakeExecutors(
-          params, *piece.graph, make_stock,
-          [this](int group) { return leader_->group_device(group); },
-          &executors));
+      TF_RETURN_IF_ERROR(
+          MakeGroupExecutors(params, *piece.graph, make_stock, &executors));
       TF_RETURN_IF_ERROR(MakeRecorders(
           params, piece.recorded == nullptr ? *piece.graph : *piece.recorded,
           make_stock, &recorders));
@@ -223,10 +227,7 @@ class GraphLevelExecutor : public Executor {
     not_captured_ = CaptureReport::CounterOf(
         name_, absl::StrCat("in pieces (", captured, " of ", cut.launches,
                             " launches), as ", obstacle));
-    return MakeExecutors(
-        params, *cut.graph, make_stock,
-        [this](int group) { return leader_->group_device(group); },
-        &in_pieces_);
+    return MakeGroupExecutors(params, *cut.graph, make_stock, &in_pieces_);
   }
 
   static absl::Status NotCaptured(const std::string& required,
@@ -412,10 +413,7 @@ absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
                                    const MakeStockExecutor& make_stock,
                                    std::unique_ptr<Executor>* out) {
   if (GroupsAreOfParent()) return GroupsAreOfParentError();
-  GraphTraits traits = ClassifyGraph(
-      graph, params.function_library == nullptr
-                 ? nullptr
-                 : params.function_library->GetFunctionLibraryDefinition());
+  GraphTraits traits = ClassifyGraph(graph, LibraryOf(params));
   if (!traits.leader_only.empty()) {
     VLOG(1) << "Graph runs on the leader only: " << traits.leader_only;
   }

@@ -16,6 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/control_flow.h"
@@ -34,13 +35,6 @@ std::string TensorNameOf(const Node& transfer) {
   std::string name;
   TryGetNodeAttr(transfer.attrs(), "tensor_name", &name);
   return name;
-}
-
-bool IsInPlace(const Node& transfer) {
-  std::string from, to;
-  TryGetNodeAttr(transfer.attrs(), "send_device", &from);
-  TryGetNodeAttr(transfer.attrs(), "recv_device", &to);
-  return from == to;
 }
 
 bool IsOfXla(const Node& node) {
@@ -128,7 +122,7 @@ absl::Status PieceLevels::OrderTransfers() {
   }
   for (const Node* node : graph_.op_nodes()) {
     if (!node->IsRecv()) continue;
-    if (IsInPlace(*node)) {
+    if (IsCopyInPlace(*node)) {
       const auto send = sends.find(TensorNameOf(*node));
       if (send == sends.end()) return Unknown(*node);
       AddOrder(send->second, node->id());
@@ -192,7 +186,7 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
   }
   // A value of the host for one piece travels with the piece's other inputs.
   for (const Node* node : graph_.op_nodes()) {
-    if (node->IsRecv() && IsEarlyValue(*node) && !IsInPlace(*node) &&
+    if (node->IsRecv() && IsEarlyValue(*node) && !IsCopyInPlace(*node) &&
         MayCross(node->output_type(0))) {
       kinds_[node->id()] = Kind::kFree;
     }
@@ -240,7 +234,7 @@ void PieceLevels::FindClasses(const std::vector<ControlFlowInfo>& frames) {
     } else if (const Node * last;
                node->IsExit() && node->input_node(0, &last).ok()) {
       in = of_loop[frames[last->id()].frame_name];
-    } else if (node->IsRecv() && IsInPlace(*node)) {
+    } else if (node->IsRecv() && IsCopyInPlace(*node)) {
       const auto pair = absl::c_find_if(
           pairs_, [id](const auto& it) { return it.second == id; });
       in = outcomes[pair->first];

@@ -61,12 +61,6 @@ Ends EndsOf(const Node& transfer) {
   return ends;
 }
 
-bool IsCopyInPlace(const Node& node) {
-  if (!node.IsSend() && !node.IsRecv()) return false;
-  const Ends ends = EndsOf(node);
-  return ends.from == ends.to;
-}
-
 // Whether a tensor of this type is neither a number on the host nor one on the
 // device.
 bool HasNoPlace(DataType type) {
@@ -484,6 +478,12 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
     values.obstacle_at = mover.at();
   }
   return values;
+}
+
+bool IsCopyInPlace(const Node& node) {
+  if (!node.IsSend() && !node.IsRecv()) return false;
+  const Ends ends = EndsOf(node);
+  return ends.from == ends.to;
 }
 
 bool IsCheck(const Node& node) { return IsMarked(node, kCheck); }

@@ -59,6 +59,9 @@ bool IsOnHostAlways(const Node& node);
 inline constexpr char kDecidesAttr[] = "_multi_stream_decides";
 bool DecidesSizes(const Node& node);
 
+// Whether a transfer copies between the host and the GPU for ops of one device.
+bool IsCopyInPlace(const Node& node);
+
 // Whether a _Send stands for an Assert: it sends the condition.
 bool IsCheck(const Node& node);
 
