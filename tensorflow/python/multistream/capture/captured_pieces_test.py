@@ -56,6 +56,13 @@ compare("no input", lambda: (layers(tf.ones([5, 6])), tf.where(weights[0] > 0)))
 compare("no rows", lambda x: layers(tf.gather(layers(x), tf.where(x[:, 0] > 99)[:, 0])), rows)
 compare("little to capture", lambda x: tf.where(x > 0), rows, pieces=int(FEWEST == 1))
 
+def shape_between(x):
+    y = layers(x)
+    kept = tf.boolean_mask(y, y[:, 0] > 0.1)  # reshapes to what slices of the shape say
+    return layers(kept), tf.shape(y)[1:] * 2
+compare("a shape for ops between", shape_between, rows, runs=40)
+check("gives the host" not in str(tf.cuda.capture_report()), f"{tf.cuda.capture_report()}")
+
 def on_the_host(x):
     y = layers(x)
     with tf.device("/CPU:0"):

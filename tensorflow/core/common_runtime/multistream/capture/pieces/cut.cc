@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -279,9 +280,8 @@ class Cutter {
       def.set_name(absl::StrCat("_multi_stream_", name, "_argument_", i));
       AddNodeAttr("T", levels_.TypeOf(output), &def);
       AddNodeAttr("index", static_cast<int>(i), &def);
-      const bool has_place = MayCross(levels_.TypeOf(output));
-      if (levels_.IsOnHost(output) && has_place) {
-        AddNodeAttr(kOnHostAttr, true, &def);
+      if (MayCross(levels_.TypeOf(output))) {
+        AddNodeAttr(kOnHostAttr, levels_.IsOnHost(output), &def);
       }
       if (decide.count(output) > 0) AddNodeAttr(kDecidesAttr, true, &def);
       TF_ASSIGN_OR_RETURN(arguments[output],
@@ -329,7 +329,7 @@ class Cutter {
       def.add_input(old_.FindNodeId(output.first)->name());
       AddNodeAttr("T", levels_.TypeOf(output), &def);
       AddNodeAttr("index", static_cast<int>(i), &def);
-      if (levels_.IsOnHost(output)) AddNodeAttr(kOnHostAttr, true, &def);
+      AddNodeAttr(kOnHostAttr, levels_.IsOnHost(output), &def);
       TF_ASSIGN_OR_RETURN(Node * result,
                           AddNode(std::move(def), device, graph.get()));
       graph->AddEdge(made[output.first], output.second, result, 0);

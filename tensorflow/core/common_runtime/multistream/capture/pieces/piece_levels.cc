@@ -16,7 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/control_flow.h"
@@ -30,12 +30,6 @@ int EvenFrom(int level) { return level + level % 2; }
 int OddFrom(int level) { return level + (level + 1) % 2; }
 int EvenTo(int level) { return level - level % 2; }
 int OddTo(int level) { return level - (level + 1) % 2; }
-
-std::string TensorNameOf(const Node& transfer) {
-  std::string name;
-  TryGetNodeAttr(transfer.attrs(), "tensor_name", &name);
-  return name;
-}
 
 bool IsOfXla(const Node& node) {
   return absl::c_linear_search(node.input_types(), DT_STRING) ||

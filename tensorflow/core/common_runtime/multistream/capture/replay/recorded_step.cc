@@ -16,6 +16,8 @@
 #include "tensorflow/core/common_runtime/multistream/ops/op_accesses.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/tensor_util.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -89,8 +91,15 @@ class RecordedStep::Ends : public RendezvousInterface,
   }
   absl::Status SetRetval(int index, const Tensor& value) override {
     const int i = step().result_at[index];
-    return Made(step().sends.size() + i, value,
-                step().results[i].on_host && !step().results[i].on_device);
+    const bool on_host =
+        step().results[i].on_host && !step().results[i].on_device;
+    // On an emulated GPU, kernels make host outputs in the device's memory.
+    // What a piece gives the host is the same in each replay.
+    const bool is_copied = step().is_piece && on_host &&
+                           recorded_->is_emulated() &&
+                           recorded_->recording_->Has(value.data(), 1);
+    return Made(step().sends.size() + i,
+                is_copied ? tensor::DeepCopy(value) : value, on_host);
   }
 
  private:

@@ -78,6 +78,10 @@ class RecordedStep {
   RecordedStep(const StepInterface& step, GroupLeader* leader,
                StreamGroup* group);
 
+  // To stock code an emulated GPU is a CPU.
+  bool is_emulated() const {
+    return leader_->group_device(0)->device_type() == DEVICE_CPU;
+  }
   // Runs the step's ops on the recorder's device.
   absl::Status RunOps(Executor* executor);
   // Records the ops. Variables that recording has changed get their old values

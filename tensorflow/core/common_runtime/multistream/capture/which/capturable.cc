@@ -15,6 +15,7 @@
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -245,10 +246,6 @@ bool IsDecidedByShapes(const Node& node) {
 // 32-bit integers there, whatever the device.
 bool IsHostValue(DataType type) { return type == DT_INT32; }
 
-bool IsOnHost(const Node& end, DataType type) {
-  return IsHostValue(type) || IsOnHostAlways(end);
-}
-
 class Classifier {
  public:
   explicit Classifier(const FunctionLibraryDefinition& library)
@@ -294,7 +291,7 @@ class Classifier {
     if (node.type_string() == "_Arg") return ObstacleAtArgument(node);
     if (node.type_string() == "_Retval") {
       Capturable::Result& result = found.results.emplace_back();
-      result.on_host = IsOnHost(node, node.input_type(0));
+      result.on_host = EndIsOnHost(node);
       result.on_device = IsOnDevice(node);
       const absl::Status status =
           GetNodeAttr(node.attrs(), "index", &result.index);
@@ -420,7 +417,7 @@ class Classifier {
 
   std::string ObstacleAtArgument(const Node& node) {
     Capturable::Argument argument;
-    argument.on_host = IsOnHost(node, node.output_type(0));
+    argument.on_host = EndIsOnHost(node);
     argument.decides = DecidesSizes(node);
     if (argument.on_host && !argument.decides && !IsOnDevice(node)) {
       return "takes a value that its users read on the host";

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/types.h"
@@ -24,17 +25,6 @@ namespace {
 constexpr char kEarly[] = "_multi_stream_early";
 constexpr char kAfter[] = "_multi_stream_after";
 constexpr char kInBranch[] = "_multi_stream_in_branch";
-
-// A transfer: tensor name, sending device, receiving device.
-using Transfer = std::tuple<std::string, std::string, std::string>;
-
-Transfer TransferOf(const Node& node) {
-  Transfer transfer;
-  TryGetNodeAttr(node.attrs(), "tensor_name", &std::get<0>(transfer));
-  TryGetNodeAttr(node.attrs(), "send_device", &std::get<1>(transfer));
-  TryGetNodeAttr(node.attrs(), "recv_device", &std::get<2>(transfer));
-  return transfer;
-}
 
 // Whether the node might wait for another op of the step without an edge
 // between them, as queue ops do. Variable ops do not wait; a counter of

@@ -15,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/wider_ops.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/memory_types.h"
@@ -49,18 +51,6 @@ std::string NameOf(const Node& node) {
   return absl::StrCat(node.type_string(), " '", node.name(), "'");
 }
 
-struct Ends {
-  std::string name, from, to;
-};
-
-Ends EndsOf(const Node& transfer) {
-  Ends ends;
-  TryGetNodeAttr(transfer.attrs(), "tensor_name", &ends.name);
-  TryGetNodeAttr(transfer.attrs(), "send_device", &ends.from);
-  TryGetNodeAttr(transfer.attrs(), "recv_device", &ends.to);
-  return ends;
-}
-
 // Whether a tensor of this type is neither a number on the host nor one on the
 // device.
 bool HasNoPlace(DataType type) {
@@ -86,7 +76,7 @@ bool IsMessage(const Node& node) {
 // Not a _DeviceArg.
 bool IsHostArgument(const Node& node) {
   return node.type_string() == "_Arg" && !HasNoPlace(node.output_type(0)) &&
-         (node.output_type(0) == DT_INT32 || IsOnHostAlways(node));
+         EndIsOnHost(node);
 }
 
 // Where the tensor of an output of the step's graph is in the recorded graph.
@@ -152,12 +142,12 @@ class Mover {
     absl::flat_hash_map<std::string, Node*> sends;
     for (Node* node : old_.op_nodes()) {
       if (node->IsSend() && IsCopyInPlace(*node)) {
-        sends[EndsOf(*node).name] = node;
+        sends[TensorNameOf(*node)] = node;
       }
     }
     for (Node* node : old_.op_nodes()) {
       if (!node->IsRecv() || !IsCopyInPlace(*node)) continue;
-      const auto send = sends.find(EndsOf(*node).name);
+      const auto send = sends.find(TensorNameOf(*node));
       if (send == sends.end()) continue;
       send_of_[node] = send->second;
       old_.AddControlEdge(send->second, node);
@@ -180,7 +170,18 @@ class Mover {
     MemoryTypeVector inputs, outputs;
     TF_RETURN_IF_ERROR(MemoryTypesForNode(old_.op_registry(), DEVICE_GPU,
                                           node.def(), &inputs, &outputs));
-    if (node.IsRetval() && IsOnHostAlways(node)) inputs[0] = HOST_MEMORY;
+    if (IsEndOfPiece(node)) {
+      MemoryTypeVector& types = node.IsArg() ? outputs : inputs;
+      types[0] = EndIsOnHost(node) ? HOST_MEMORY : DEVICE_MEMORY;
+    }
+    if (IsEndOfPiece(node) && node.IsRetval() && EndIsOnHost(node)) {
+      TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, 0));
+      if (made.place == Place::kHost) {
+        at_ = made.node->name();
+        return absl::FailedPreconditionError(absl::StrCat(
+            NameOf(*made.node), " gives the host what shapes do not decide"));
+      }
+    }
     for (int i = 0; i < node.num_inputs(); ++i) {
       if (inputs[i] != HOST_MEMORY || HasNoPlace(node.input_type(i))) continue;
       if (IsBackEdge(node, i)) continue;
@@ -466,6 +467,7 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
   const bool has_host_values =
       absl::c_any_of(graph.op_nodes(), [](const Node* node) {
         return IsHostArgument(*node) || IsCopyInPlace(*node) ||
+               (IsEndOfPiece(*node) && EndIsOnHost(*node)) ||
                ComesFromHost(*node) || IsAssert(*node);
       });
   if (!has_host_values) return values;
@@ -480,18 +482,8 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
   return values;
 }
 
-bool IsCopyInPlace(const Node& node) {
-  if (!node.IsSend() && !node.IsRecv()) return false;
-  const Ends ends = EndsOf(node);
-  return ends.from == ends.to;
-}
-
 bool IsCheck(const Node& node) { return IsMarked(node, kCheck); }
 
 bool IsOnDevice(const Node& node) { return IsMarked(node, kOnDevice); }
-
-bool IsOnHostAlways(const Node& node) { return IsMarked(node, kOnHostAttr); }
-
-bool DecidesSizes(const Node& node) { return IsMarked(node, kDecidesAttr); }
 
 }  // namespace tensorflow::multistream

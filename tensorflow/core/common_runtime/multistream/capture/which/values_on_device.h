@@ -51,17 +51,6 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph);
 // graph that PutValuesOnDevice made.
 bool IsOnDevice(const Node& node);
 
-// Arguments and results of a piece (capture/pieces/) have these marks. The
-// tensor is on the host, whatever its type:
-inline constexpr char kOnHostAttr[] = "_multi_stream_on_host";
-bool IsOnHostAlways(const Node& node);
-// The argument is on the host and decides sizes, so it is not moved:
-inline constexpr char kDecidesAttr[] = "_multi_stream_decides";
-bool DecidesSizes(const Node& node);
-
-// Whether a transfer copies between the host and the GPU for ops of one device.
-bool IsCopyInPlace(const Node& node);
-
 // Whether a _Send stands for an Assert: it sends the condition.
 bool IsCheck(const Node& node);
 

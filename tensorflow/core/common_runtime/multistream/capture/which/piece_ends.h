@@ -1,0 +1,30 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Where are the tensors that a piece of a graph (capture/pieces/) takes and
+// gives? Its _Args and _Retvals say so.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
+
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow::multistream {
+
+// Whether the tensor is on the host.
+inline constexpr char kOnHostAttr[] = "_multi_stream_on_host";
+// The argument is on the host and decides sizes.
+inline constexpr char kDecidesAttr[] = "_multi_stream_decides";
+
+// Whether the node has kOnHostAttr.
+bool IsEndOfPiece(const Node& node);
+
+// Whether the tensor of an _Arg or _Retval is on the host: as it says, or, if
+// it is no piece's, for int32.
+bool EndIsOnHost(const Node& end);
+
+bool DecidesSizes(const Node& node);
+
+}  // namespace tensorflow::multistream
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
