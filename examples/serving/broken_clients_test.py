@@ -17,7 +17,7 @@ import grpc
 import grpc_paths
 import numpy as np
 import pytest
-from serving_kit import PREDICT, REST_PREDICT, Saved, Server, request, slow, until
+from serving_kit import PREDICT, REST_PREDICT, Saved, Server, failure, request, slow, until
 
 # As many as are to be opened and dropped; by hand, 10000.
 CONNECTIONS = int(os.environ.get("SERVING_TEST_CONNECTIONS", "300"))
@@ -275,6 +275,26 @@ def test_grpcio_that_accepts_calls_in_another_way_is_named_at_the_start(
     monkeypatch.setattr(grpc.aio, "server", lambda **options: object())
     with pytest.raises(OSError, match=f"grpcio {grpc.__version__} does not accept calls by"):
         asyncio.run(make())
+
+
+def test_client_that_is_gone_when_its_answer_is_sent_costs_no_line_of_the_log(
+    saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    """What is raised here gRPC raises now and then, if a deadline ends here and there at once."""
+    gone = (
+        "import grpc_api\n"
+        "from grpc._cython import cygrpc\n"
+        "def answer(spec): raise cygrpc.ExecuteBatchError('the answer was not sent')\n"
+        "grpc_api.version_of = answer\n"
+    )
+    toy = saved.copy(tmp_path / "toy", 1)
+    options = (f"--model=toy={toy}", "--port=0", "--rest-port=0")
+    started = Server(*options, log=tmp_path / "log", before=gone).wait()
+    code, _ = failure(lambda: started.predictions.Predict(request(x=saved.x), timeout=1))
+    assert code == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert started.rest(REST_PREDICT, {"inputs": saved.x.tolist()})[0] == 200
+    assert started.stop() == 0
+    assert "ExecuteBatchError" not in started.text()
 
 
 def test_process_ends_if_grpc_fails_all_the_same(saved: Saved, tmp_path: pathlib.Path) -> None:

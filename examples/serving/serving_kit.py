@@ -256,7 +256,8 @@ def serving(*options: str, log: pathlib.Path, **more: Any) -> Iterator[Server]:
     server = Server(*options, "--port=0", "--rest-port=0", log=log, **more)
     try:
         yield server.wait()
-        assert "Traceback" not in server.text()
+        text = server.text()
+        assert "Traceback" not in text, text
     finally:
         server.kill()
 
