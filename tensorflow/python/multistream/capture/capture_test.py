@@ -65,7 +65,18 @@ expect_ops("more inputs", [(5, 7), (5, 7)], *(
     lambda a, b: tf.where(a > b, a, b),
     lambda a, b: tf.logical_not(tf.logical_or(a > b, tf.logical_and(a > 0, b > 0))),
     lambda a, b: tf.raw_ops.ClipByValue(t=a, clip_value_min=-0.5, clip_value_max=0.5) + b)
-expect_ops("positive inputs", [(5, 7), (5, 7)], tf.pow, tf.math.xlogy, tf.math.xdivy, make=positive)
+expect_ops("positive inputs", [(5, 7), (5, 7)], tf.pow, tf.math.xlogy, tf.math.xdivy,
+           tf.math.xlog1py, tf.math.igamma, tf.math.igammac, tf.math.nextafter, tf.truncatemod,
+           lambda a, b: tf.math.zeta(a + 1.5, b), make=positive)
+expect_ops("between -1 and 1", [(5, 7)], lambda a: tf.math.erfinv(tf.tanh(a)),
+           lambda a: tf.math.ndtri(tf.sigmoid(a)),
+           lambda a: tf.math.polygamma(1.0, tf.abs(a) + 1.0),
+           lambda a: tf.bitwise.left_shift(tf.cast(a * 9.0, tf.int64), tf.constant(3, tf.int64)),
+           lambda a: tf.bitwise.right_shift(tf.cast(a * 99.0, tf.int64), tf.constant(2, tf.int64)))
+expect_ops("quantized", [(5, 7)], tf.quantization.fake_quant_with_min_max_args,
+           lambda a: tf.quantization.fake_quant_with_min_max_vars(a, -1.0, 1.0),
+           lambda a: tf.quantization.fake_quant_with_min_max_vars_per_channel(
+               a, tf.constant(-positive(7), tf.float32), tf.constant(positive(7), tf.float32)))
 """
 
 PRODUCTS = """
@@ -90,6 +101,10 @@ expect_ops("images", [(4, 16, 16, 8)],
     lambda x: tf1.nn.fused_batch_norm(x, scale, offset, mean, variance**2 + 1,
                                       is_training=False)[0],
     lambda x: tf.image.resize(x, [20, 24]),
+    lambda x: tf.image.resize(x, [20, 24], "nearest"),
+    lambda x: tf.image.extract_patches(x, [1, 3, 3, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID"),
+    lambda x: tf.batch_to_space(tf.space_to_batch(x, [2, 2], [[0, 0], [2, 2]]), [2, 2],
+                                [[0, 0], [2, 2]]),
     lambda x: tf.nn.depth_to_space(tf.nn.space_to_depth(x, 4), 2),
     lambda x: tf.pad(x, [[0, 0], [1, 1], [2, 2], [0, 0]], "REFLECT"))
 for dtype in (np.float16, np.float64):
@@ -110,7 +125,11 @@ expect_ops("reductions", [(6, 5, 4)],
     lambda a: [tf.reduce_any(a > 2, 1), tf.reduce_all(a > -2)],
     lambda a: [tf.argmax(a, 1), tf.argmin(a, -1), tf.math.top_k(a, 3)[0]],
     lambda a: [tf.cumsum(a, 1), tf.math.cumprod(a, 0, exclusive=True, reverse=True)],
-    lambda a: [tf.einsum("bij,bkj->ikb", a, a), tf.linalg.band_part(a, 1, 2)])
+    lambda a: [tf.einsum("bij,bkj->ikb", a, a), tf.linalg.band_part(a, 1, 2)],
+    lambda a: [tf.math.cumulative_logsumexp(a, 1), tf.math.reduce_euclidean_norm(a, 2)],
+    lambda a: [tf.linalg.diag(a), tf.linalg.diag_part(a), tf.linalg.set_diag(a, a[:, 0])],
+    lambda a: [tf.linalg.tensor_diag(a[0, 0]), tf.linalg.tensor_diag_part(a[0, :4])],
+    lambda a: tf.transpose(tf.complex(a, -a), [2, 0, 1], conjugate=True))
 expect_ops("large sums", [(4096, 64)], tf.reduce_sum, lambda a: tf.reduce_mean(a, 0))
 expect_ops("moves", [(6, 8)],
     lambda a: tf.concat([a * i for i in range(24)], 1),
@@ -128,7 +147,23 @@ expect_ops("moves", [(6, 8)],
     lambda a: [tf.shape(a), tf.size(a)])
 table = floats(50, 16)
 expect_ops("ids", [(9, 3)], lambda i: tf.reduce_sum(tf.gather(tf.constant(table), i), 1),
-           lambda i: tf.one_hot(i, 50), make=some_ids, dtype=np.int64)
+           lambda i: tf.one_hot(i, 50),
+           lambda i: tf.ensure_shape(i, [None, 3]),
+           lambda i: tf.scatter_nd(i[:, :1], tf.constant(table)[:9], [50, 16]),
+           lambda i: [scatter(tf.constant(table), i[:1, :1], tf.constant(table)[:1])
+                      for scatter in (tf.tensor_scatter_nd_add, tf.tensor_scatter_nd_sub,
+                                      tf.tensor_scatter_nd_max, tf.tensor_scatter_nd_min,
+                                      tf.tensor_scatter_nd_update)],
+           lambda i: [segment(tf.constant(table)[:9], i[:, 0], 50)
+                      for segment in (tf.math.unsorted_segment_max, tf.math.unsorted_segment_min,
+                                      tf.math.unsorted_segment_prod)],
+           lambda i: tf.raw_ops.DenseBincount(
+               input=i, size=tf.constant(50, tf.int64), weights=tf.constant([], tf.float32),
+               binary_output=True),
+           lambda i: tf.searchsorted(tf.sort(tf.transpose(tf.constant(table))[:9]),
+                                     tf.cast(i, tf.float32) / 25.0 - 1.0),
+           lambda i: tf.math.in_top_k(i[:, 0], tf.transpose(tf.constant(table))[:9], 5),
+           make=some_ids, dtype=np.int64)
 """
 
 

@@ -166,7 +166,7 @@ class TextGraph {
       ok = DataTypeFromString(text, &data_type);
       value.set_type(data_type);
     } else if (type == "shape") {
-      TensorShape(NumbersIn(text.substr(1, text.size() - 2)))
+      PartialTensorShape(NumbersIn(text.substr(1, text.size() - 2)))
           .AsProto(value.mutable_shape());
     } else {
       ok = ParseAttrValue(type, text, &value);

@@ -392,20 +392,22 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       // Elementwise.
       {"v", &Rules::Rows,
        "Abs Acos Acosh Angle Asin Asinh Atan Atanh Cast Ceil ComplexAbs Conj "
-       "Cos Cosh Digamma Elu Erf Erfc Exp Expm1 Floor Imag Inv Invert IsFinite "
-       "IsInf IsNan LeakyRelu Lgamma Log Log1p LogicalNot Neg OnesLike Real "
-       "Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sin Sinh "
-       "Softplus Softsign Sqrt Square Tan Tanh ZerosLike"},
+       "Cos Cosh Digamma Elu Erf Erfc Erfinv Exp Expm1 FakeQuantWithMinMaxArgs "
+       "Floor Imag Inv Invert IsFinite IsInf IsNan LeakyRelu Lgamma Log Log1p "
+       "LogicalNot Ndtri Neg OnesLike Real Reciprocal Relu Relu6 Rint Round "
+       "Rsqrt Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square Tan "
+       "Tanh ZerosLike"},
       {"v*", &Rules::Broadcast,
        "Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue "
-       "Complex Div DivNoNan Equal FloorDiv FloorMod Greater GreaterEqual Less "
-       "LessEqual LogicalAnd LogicalOr Maximum Minimum Mod Mul MulNoNan "
-       "NotEqual Pow RealDiv SelectV2 SquaredDifference Sub TruncateDiv Xdivy "
-       "Xlogy"},
+       "Complex Div DivNoNan Equal FloorDiv FloorMod Greater GreaterEqual "
+       "Igamma Igammac LeftShift Less LessEqual LogicalAnd LogicalOr Maximum "
+       "Minimum Mod Mul MulNoNan NextAfter NotEqual Polygamma Pow RealDiv "
+       "RightShift SelectV2 SquaredDifference Sub TruncateDiv TruncateMod "
+       "Xdivy Xlog1py Xlogy Zeta"},
       {"vvv", &Rules::Select, "Select"},
       {"vw", &Rules::BiasAdd, "BiasAdd BiasAddV1"},
       {"v*", &Rules::Each,
-       "Identity IdentityN PreventGradient Snapshot StopGradient "
+       "EnsureShape Identity IdentityN PreventGradient Snapshot StopGradient "
        "_MultiStreamCopyOfDecided"},
       // Products.
       {"v*", &Rules::Einsum, "Einsum"},
@@ -415,7 +417,7 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       {"v", &Rules::Image,
        "AvgPool AvgPool3D DepthToSpace MaxPool MaxPool3D SpaceToDepth"},
       {"vpp", &Rules::PoolOfInputs, "MaxPoolV2"},
-      {"vs", &Rules::Image, "ResizeBilinear"},
+      {"vs", &Rules::Image, "ResizeBilinear ResizeNearestNeighbor"},
       {"vw", &Rules::Image, "Conv2D Conv3D DepthwiseConv2dNative"},
       {"swv", &Rules::Image, "Conv2DBackpropInput"},
       {"vw*", &Rules::FusedConvolution, "_FusedConv2D"},
@@ -426,7 +428,8 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       {"vpw", &Rules::Pad, "PadV2"},
       // Along an axis.
       {"vp", &Rules::AxisOfInput1,
-       "All Any ArgMax ArgMin Cumprod Cumsum Max Mean Min Prod ReverseV2 Sum"},
+       "All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm "
+       "Max Mean Min Prod ReverseV2 Sum"},
       {"v", &Rules::LastAxis, "LogSoftmax Softmax"},
       {"vp", &Rules::LastAxis, "TopKV2"},
       {"v", &Rules::None, "L2Loss"},
@@ -452,13 +455,13 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       {"sv", &Rules::None, "Fill"},
       {"vps", &Rules::Slice, "Slice"},
       {"vpsp", &Rules::StridedSlice, "StridedSlice"},
-      {"vp", &Rules::Transpose, "Transpose"},
+      {"vp", &Rules::Transpose, "ConjugateTranspose Transpose"},
       // Shape ops.
       {"v*", &Rules::Sizes, "Rank Shape ShapeN Size"},
       {"p*", &Rules::None,
        "BroadcastArgs ConcatOffset InvertPermutation Range"},
       // Constants and variables.
-      {"w*", &Rules::None, "Const ReadVariableOp VarHandleOp"}};
+      {"w*", &Rules::None, "Const HostConst ReadVariableOp VarHandleOp"}};
   static const auto* table = [] {
     auto* table = new absl::flat_hash_map<absl::string_view, Rule>;
     for (const auto& line : kLines) {

@@ -66,6 +66,15 @@ TEST(RowRulesTest, Selects) {
   });
 }
 
+TEST(RowRulesTest, EnsureShape) {
+  ExpectPadded({
+      {"EnsureShape(rows[2,3]) shape=[-1,3]", "[2,3] of [4,3]"},
+      {"EnsureShape(rows[2,3]) shape=[2,3]",
+       "has no shape for 4 rows: Dimension 0 in both shapes must be equal, but "
+       "are 2 and 4. Shapes are [2,3] and [4,3]."},
+  });
+}
+
 // Products.
 
 TEST(RowRulesTest, MatMul) {

@@ -14,6 +14,7 @@
 #include "tensorflow/compiler/tf2xla/const_analysis.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
@@ -32,94 +33,6 @@
 
 namespace tensorflow::multistream {
 namespace {
-
-// Ops with GPU kernels whose launches depend only on types, shapes, and host
-// values that other listed ops compute from types, shapes and constants. So
-// neither a device value nor an input decides how often a loop runs. Other ops
-// are not recorded.
-const absl::flat_hash_set<absl::string_view>& CapturableOps() {
-  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
-      // Elementwise, one input.
-      "Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh",
-      "Bitcast", "Cast", "Ceil", "ComplexAbs", "Conj", "Cos", "Cosh", "Digamma",
-      "Elu", "Erf", "Erfc", "Exp", "Expm1", "Floor", "Imag", "Inv", "Invert",
-      "IsFinite", "IsInf", "IsNan", "LeakyRelu", "Lgamma", "Log", "Log1p",
-      "LogicalNot", "Neg", "OnesLike", "Real", "Reciprocal", "Relu", "Relu6",
-      "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
-      "Softplus", "Softsign", "Sqrt", "Square", "Tan", "Tanh", "ZerosLike",
-      // Elementwise, more inputs.
-      "Add", "AddN", "AddV2", "Atan2", "BiasAdd", "BiasAddV1", "BitwiseAnd",
-      "BitwiseOr", "BitwiseXor", "ClipByValue", "Complex", "Div", "DivNoNan",
-      "Equal", "FloorDiv", "FloorMod", "Greater", "GreaterEqual", "Less",
-      "LessEqual", "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Mod",
-      "Mul", "MulNoNan", "NotEqual", "Pow", "RealDiv", "Select", "SelectV2",
-      "SquaredDifference", "Sub", "TruncateDiv", "Xdivy", "Xlogy",
-      // Products.
-      "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul",
-      "_FusedMatMul",
-      // Convolutions and related ops. Their algorithms are chosen in the first
-      // steps of a shape.
-      "AvgPool", "AvgPool3D", "Conv2D", "Conv2DBackpropInput", "Conv3D",
-      "DepthToSpace", "DepthwiseConv2dNative", "FusedBatchNorm",
-      "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "MaxPool3D",
-      "MaxPoolV2", "MirrorPad", "ResizeBilinear", "SpaceToDepth",
-      "_FusedBatchNormEx", "_FusedConv2D",
-      // Reductions and scans.
-      "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum", "L2Loss",
-      "LogSoftmax", "Max", "Mean", "Min", "Prod", "Softmax", "Sum", "TopKV2",
-      // Data movement and reshaping.
-      "BroadcastTo", "Concat", "ConcatV2", "ExpandDims", "Fill", "Gather",
-      "GatherNd", "GatherV2", "Identity", "IdentityN", "InvertPermutation",
-      "MatrixBandPart", "OneHot", "Pack", "Pad", "PadV2", "PreventGradient",
-      "Reshape", "ReverseV2", "Slice", "Snapshot", "Split", "SplitV", "Squeeze",
-      "StopGradient", "StridedSlice", "Tile", "Transpose", "Unpack",
-      // Gradients of the above.
-      "AvgPool3DGrad", "AvgPoolGrad", "BiasAddGrad", "Conv2DBackpropFilter",
-      "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2",
-      "DepthwiseConv2dNativeBackpropFilter",
-      "DepthwiseConv2dNativeBackpropInput", "EluGrad", "FusedBatchNormGrad",
-      "FusedBatchNormGradV2", "FusedBatchNormGradV3", "InvGrad",
-      "LeakyReluGrad", "MaxPool3DGrad", "MaxPoolGrad", "MirrorPadGrad",
-      "ReciprocalGrad", "Relu6Grad", "ReluGrad", "ResizeBilinearGrad",
-      "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftmaxCrossEntropyWithLogits",
-      "SoftplusGrad", "SoftsignGrad", "SparseSoftmaxCrossEntropyWithLogits",
-      "SqrtGrad", "StridedSliceGrad", "TanhGrad", "UnsortedSegmentSum",
-      // Numbers to ids: Keras's Discretization and Hashing.
-      "Bucketize", "_TensorToHashBucketFast",
-      // Shape computations, on the host.
-      "BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "Range", "Rank",
-      "Shape", "ShapeN", "Size",
-      // Constants and order.
-      "Const", "NoOp",
-      // Loops and branches, which values on the host decide.
-      "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
-      // Of recordings only.
-      kCopyOfDecided};
-  return *ops;
-}
-
-// Whether the op changes its variables, keeping their shapes. These ops'
-// launches, too, depend only on types and shapes.
-bool ChangesVariables(const Node& node) {
-  static const auto* ops =
-      new absl::flat_hash_set<absl::string_view>{"AssignAddVariableOp",
-                                                 "AssignSubVariableOp",
-                                                 "AssignVariableOp",
-                                                 "ResourceApplyAdaMax",
-                                                 "ResourceApplyAdadelta",
-                                                 "ResourceApplyAdagrad",
-                                                 "ResourceApplyAdagradV2",
-                                                 "ResourceApplyAdam",
-                                                 "ResourceApplyCenteredRMSProp",
-                                                 "ResourceApplyGradientDescent",
-                                                 "ResourceApplyKerasMomentum",
-                                                 "ResourceApplyMomentum",
-                                                 "ResourceApplyRMSProp",
-                                                 "ResourceScatterAdd",
-                                                 "ResourceScatterSub",
-                                                 "ResourceScatterUpdate"};
-  return ops->contains(node.type_string());
-}
 
 // The rendezvous key of a send or receive outside loops.
 absl::Status KeyOf(const Node& node, std::string* key) {
@@ -307,8 +220,7 @@ class Classifier {
                  : "";
     }
     if (MayHaveHandle(node)) return "";
-    if (CapturableOps().contains(node.type_string())) return "";
-    return "is not known to launch the same kernels in each step";
+    return ObstacleAtOp(node);
   }
 
   Capturable found;
@@ -387,7 +299,7 @@ class Classifier {
     if (function == nullptr) return absl::StrCat("compiles ", name);
     if (!seen_.insert(name).second) return "";
     for (const NodeDef& op : function->node_def()) {
-      if (CapturableOps().contains(op.op()) || op.op() == "ReadVariableOp" ||
+      if (IsListed(op.op()) || op.op() == "ReadVariableOp" ||
           op.op() == "ResourceGather") {
         continue;
       }

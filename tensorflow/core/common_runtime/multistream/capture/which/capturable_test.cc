@@ -54,6 +54,8 @@ TEST_F(CapturableTest, WhatIsInTheWayIsNamed) {
             "'add' takes a value on the host"},
            {"v = handle(); destroy = DestroyResourceOp(v)",
             "DestroyResourceOp 'destroy'"},
+           {"i = early() tensor_type=int64; y = send(ScatterNd(i, i, i))",
+            "ScatterNd 'ScatterNd' of integers runs on the host"},
            {"Tanh(early())", "the graph has no result"}}) {
     PartGraph part(kGpu, kHost);
     part.Add(text);

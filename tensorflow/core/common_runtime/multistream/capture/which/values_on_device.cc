@@ -186,7 +186,7 @@ class Mover {
       if (inputs[i] != HOST_MEMORY || HasNoPlace(node.input_type(i))) continue;
       if (IsBackEdge(node, i)) continue;
       TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, i));
-      if (made.place == Place::kDevice) return Move(node);
+      if (made.place == Place::kDevice && !made.is_constant) return Move(node);
     }
     return AddAsItIs(node, inputs, outputs);
   }
@@ -216,7 +216,7 @@ class Mover {
                                     ? node.requested_device()
                                     : node.assigned_device_name();
     if (!DeviceNameUtils::ParseFullName(device, &host) || !host.has_type) {
-      return OnHost(node);
+      return ReadsOnHost(node);
     }
     host.type = DEVICE_CPU;
     host.id = 0;
@@ -272,12 +272,12 @@ class Mover {
       DataType type;
       if (wider == Wider::kNot || !TryGetNodeAttr(node.attrs(), "T", &type) ||
           type != DT_INT32) {
-        return OnHost(node);
+        return ReadsOnHost(node);
       }
       if (wider == Wider::kDivides) TF_RETURN_IF_ERROR(CheckDivisor(node));
       (*def.mutable_attr())["T"].set_type(DT_INT64);
       if (!FindKernelDef(DEVICE_GPU, def, nullptr, nullptr).ok()) {
-        return OnHost(node);
+        return ReadsOnHost(node);
       }
     }
     TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, def));
@@ -296,16 +296,6 @@ class Mover {
       made_[node.id()].push_back(made);
     }
     return absl::OkStatus();
-  }
-
-  absl::Status CheckDivisor(const Node& node) const {
-    const Node* divisor;
-    TF_RETURN_IF_ERROR(node.input_node(1, &divisor));
-    if (NeverFailsToDivide(*divisor)) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat(NameOf(node),
-                     " divides by a value, which is an error on the host if "
-                     "it is 0"));
   }
 
   // Adds the input edges of `added`, whose inputs have the places `types`.
@@ -333,11 +323,25 @@ class Mover {
         TF_ASSIGN_OR_RETURN(made,
                             OnDevice(node, made, added->input_type(input)));
       } else if (made.place == Place::kDevice) {
-        return OnHost(node);
+        if (!made.is_constant) return ReadsOnHost(node);
+        TF_ASSIGN_OR_RETURN(made, OnHost(made));
       }
     }
     graph_->AddEdge(made.node, made.output, added, input);
     return made.place == Place::kDecided;
+  }
+
+  // A constant of the device, on the host.
+  absl::StatusOr<Made> OnHost(const Made& constant) {
+    Made& known = converted_[{constant, constant.type}];
+    if (known.node != nullptr) return known;
+    NodeDef def = constant.node->def();
+    def.set_op("HostConst");
+    def.set_name(NewName(*constant.node));
+    TF_ASSIGN_OR_RETURN(
+        Node * added,
+        AddNode(std::move(def), constant.node->assigned_device_name()));
+    return known = {added, 0, Place::kDecided, constant.type};
   }
 
   // The tensor on the device, as `type`: int32, int64 or its own.
@@ -430,13 +434,13 @@ class Mover {
                                                        it.added, it.input));
       // The loop's ops took the value for decided.
       if (it.type == HOST_MEMORY && !decided && !HasNoPlace(made.type)) {
-        return OnHost(*it.node);
+        return ReadsOnHost(*it.node);
       }
     }
     return absl::OkStatus();
   }
 
-  static absl::Status OnHost(const Node& node) {
+  static absl::Status ReadsOnHost(const Node& node) {
     return absl::FailedPreconditionError(absl::StrCat(
         NameOf(node),
         " reads a value on the host that the step's inputs decide"));

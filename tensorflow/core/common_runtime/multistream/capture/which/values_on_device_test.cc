@@ -105,6 +105,12 @@ TEST(ValuesOnDeviceTest, IntegersAreComputedOnTheDevice) {
            {"n = Size(rows()); result(Cast(Mul(ids(), n)) DstT=float)",
             "_Retval(Cast(Cast<int32>(Mul<int64>(Cast<int64>(_Arg<int32>), "
             "Cast<int64>(copy<int32>(Size<int32>(_Arg)))))))"},
+           // A constant of the GPU that an op reads on the host.
+           {"zero = Const() dtype=float "
+            "value='{dtype: DT_FLOAT tensor_shape {} float_val: 0}';"
+            "result(MatrixDiagV3(rows(), 0, -1, -1, zero))",
+            "_Retval(MatrixDiagV3(_Arg, Const<int32>, Const<int32>, "
+            "Const<int32>, HostConst))"},
            // From the GPU to the host and back.
            {"x = GatherV2(ids(), ids(), 0);"
             "result(GatherV2(rows(), ExpandDims(x, 0), 0))",

@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow::multistream {
 
@@ -42,6 +45,10 @@ Wider WiderOf(absl::string_view op) {
   return found == ops->end() ? Wider::kNot : found->second;
 }
 
+namespace {
+
+// Whether `divisor` is a constant by which int32 ops on the host always divide:
+// 0 is an error there, and -1 may overflow.
 bool NeverFailsToDivide(const Node& divisor) {
   Tensor value;
   if (!divisor.IsConstant() ||
@@ -53,6 +60,17 @@ bool NeverFailsToDivide(const Node& divisor) {
   return std::none_of(
       numbers.data(), numbers.data() + numbers.size(),
       [](int32_t number) { return number == 0 || number == -1; });
+}
+
+}  // namespace
+
+absl::Status CheckDivisor(const Node& node) {
+  const Node* divisor;
+  TF_RETURN_IF_ERROR(node.input_node(1, &divisor));
+  if (NeverFailsToDivide(*divisor)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      node.type_string(), " '", node.name(),
+      "' divides by a value, which is an error on the host if it is 0"));
 }
 
 Tensor AsInt64(const Tensor& value) {

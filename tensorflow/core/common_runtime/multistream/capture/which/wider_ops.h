@@ -8,6 +8,7 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_WIDER_OPS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_WIDER_OPS_H_
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/graph.h"
@@ -25,9 +26,9 @@ enum class Wider {
 // The op's kind.
 Wider WiderOf(absl::string_view op);
 
-// Whether `divisor` is a constant by which int32 ops on the host always divide:
-// 0 is an error there, and -1 may overflow.
-bool NeverFailsToDivide(const Node& divisor);
+// An error unless the divisor of `node` is a constant by which int32 ops on the
+// host always divide.
+absl::Status CheckDivisor(const Node& node);
 
 // The int32 numbers of `value`, as int64.
 Tensor AsInt64(const Tensor& value);

@@ -1,0 +1,137 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+const absl::flat_hash_set<absl::string_view>& Listed() {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      // Elementwise, one input.
+      "Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh",
+      "Bitcast", "Cast", "Ceil", "ComplexAbs", "Conj", "Cos", "Cosh", "Digamma",
+      "Elu", "Erf", "Erfc", "Erfinv", "Exp", "Expm1", "Floor", "Imag", "Inv",
+      "Invert", "IsFinite", "IsInf", "IsNan", "LeakyRelu", "Lgamma", "Log",
+      "Log1p", "LogicalNot", "Ndtri", "Neg", "OnesLike", "Real", "Reciprocal",
+      "Relu", "Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign",
+      "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Square", "Tan", "Tanh",
+      "ZerosLike",
+      // Elementwise, more inputs.
+      "Add", "AddN", "AddV2", "Atan2", "BiasAdd", "BiasAddV1", "BitwiseAnd",
+      "BitwiseOr", "BitwiseXor", "ClipByValue", "Complex", "Div", "DivNoNan",
+      "Equal", "FloorDiv", "FloorMod", "Greater", "GreaterEqual", "Igamma",
+      "Igammac", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalOr",
+      "Maximum", "Minimum", "Mod", "Mul", "MulNoNan", "NextAfter", "NotEqual",
+      "Polygamma", "Pow", "RealDiv", "RightShift", "Select", "SelectV2",
+      "SquaredDifference", "Sub", "TruncateDiv", "TruncateMod", "Xdivy",
+      "Xlog1py", "Xlogy", "Zeta",
+      // Products.
+      "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul",
+      "_FusedMatMul",
+      // Convolutions and related ops. Their algorithms are chosen in the first
+      // steps of a shape.
+      "AvgPool", "AvgPool3D", "BatchToSpaceND", "Conv2D", "Conv2DBackpropInput",
+      "Conv3D", "DepthToSpace", "DepthwiseConv2dNative", "ExtractImagePatches",
+      "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool",
+      "MaxPool3D", "MaxPoolV2", "MirrorPad", "ResizeBilinear",
+      "ResizeNearestNeighbor", "SpaceToBatchND", "SpaceToDepth",
+      "_FusedBatchNormEx", "_FusedConv2D",
+      // Reductions and scans.
+      "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum",
+      "CumulativeLogsumexp", "EuclideanNorm", "InTopKV2", "L2Loss",
+      "LogSoftmax", "LowerBound", "Max", "Mean", "Min", "Prod", "Softmax",
+      "Sum", "TopKV2", "UnsortedSegmentMax", "UnsortedSegmentMin",
+      "UnsortedSegmentProd", "UnsortedSegmentSum", "UpperBound",
+      // Data movement and reshaping.
+      "BroadcastTo", "Concat", "ConcatV2", "ConjugateTranspose", "Diag",
+      "DiagPart", "EnsureShape", "ExpandDims", "Fill", "Gather", "GatherNd",
+      "GatherV2", "Identity", "IdentityN", "InvertPermutation",
+      "MatrixBandPart", "MatrixDiagPartV3", "MatrixDiagV3", "MatrixSetDiagV3",
+      "OneHot", "Pack", "Pad", "PadV2", "PreventGradient", "Reshape",
+      "ReverseV2", "ScatterNd", "Slice", "Snapshot", "Split", "SplitV",
+      "Squeeze", "StopGradient", "StridedSlice", "TensorScatterAdd",
+      "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
+      "TensorScatterUpdate", "Tile", "Transpose", "Unpack",
+      // Gradients of the above.
+      "AvgPool3DGrad", "AvgPoolGrad", "BiasAddGrad", "Conv2DBackpropFilter",
+      "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2",
+      "DepthwiseConv2dNativeBackpropFilter",
+      "DepthwiseConv2dNativeBackpropInput", "EluGrad", "FusedBatchNormGrad",
+      "FusedBatchNormGradV2", "FusedBatchNormGradV3", "InvGrad",
+      "LeakyReluGrad", "MaxPool3DGrad", "MaxPoolGrad", "MirrorPadGrad",
+      "ReciprocalGrad", "Relu6Grad", "ReluGrad", "ResizeBilinearGrad",
+      "ResizeNearestNeighborGrad", "RsqrtGrad", "SeluGrad", "SigmoidGrad",
+      "SoftmaxCrossEntropyWithLogits", "SoftplusGrad", "SoftsignGrad",
+      "SparseSoftmaxCrossEntropyWithLogits", "SqrtGrad", "StridedSliceGrad",
+      "TanhGrad",
+      // Numbers to ids, and counts: Keras's Discretization, Hashing and
+      // CategoryEncoding.
+      "Bincount", "Bucketize", "DenseBincount", "_TensorToHashBucketFast",
+      // Quantization in training.
+      "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient",
+      "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsGradient",
+      "FakeQuantWithMinMaxVarsPerChannel",
+      "FakeQuantWithMinMaxVarsPerChannelGradient",
+      // Shape computations, on the host.
+      "BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "Range", "Rank",
+      "Shape", "ShapeN", "Size",
+      // Constants and order.
+      "Const", "NoOp",
+      // Loops and branches, which values on the host decide.
+      "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
+      // Of recordings only.
+      "HostConst", kCopyOfDecided};
+  return *ops;
+}
+
+// TensorFlow scatters integers on the host, for which it waits for the GPU.
+bool ScattersOnHost(const Node& node) {
+  DataType type = DT_INVALID;
+  const absl::string_view op = node.type_string();
+  return (op == "ScatterNd" || absl::StartsWith(op, "TensorScatter")) &&
+         TryGetNodeAttr(node.attrs(), "T", &type) &&
+         (DataTypeIsInteger(type) || type == DT_BOOL);
+}
+
+}  // namespace
+
+bool ChangesVariables(const Node& node) {
+  static const auto* ops =
+      new absl::flat_hash_set<absl::string_view>{"AssignAddVariableOp",
+                                                 "AssignSubVariableOp",
+                                                 "AssignVariableOp",
+                                                 "ResourceApplyAdaMax",
+                                                 "ResourceApplyAdadelta",
+                                                 "ResourceApplyAdagrad",
+                                                 "ResourceApplyAdagradV2",
+                                                 "ResourceApplyAdam",
+                                                 "ResourceApplyCenteredRMSProp",
+                                                 "ResourceApplyGradientDescent",
+                                                 "ResourceApplyKerasMomentum",
+                                                 "ResourceApplyMomentum",
+                                                 "ResourceApplyRMSProp",
+                                                 "ResourceScatterAdd",
+                                                 "ResourceScatterSub",
+                                                 "ResourceScatterUpdate"};
+  return ops->contains(node.type_string());
+}
+
+bool IsListed(absl::string_view op) { return Listed().contains(op); }
+
+const char* ObstacleAtOp(const Node& node) {
+  if (!IsListed(node.type_string())) {
+    return "is not known to launch the same kernels in each step";
+  }
+  return ScattersOnHost(node) ? "of integers runs on the host" : "";
+}
+
+}  // namespace tensorflow::multistream

@@ -1,0 +1,32 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Which ops launch the same kernels in each step with the same types and
+// shapes? An op is listed if its GPU kernel's launches depend only on types,
+// shapes, and host values that other listed ops compute from types, shapes and
+// constants: so neither a value on the device nor an input decides how often a
+// loop runs. A listed op's kernel neither waits for the GPU nor copies from
+// memory of the host that is gone when a recording is replayed, as Roll's does.
+// Other ops are not recorded.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_OPS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_OPS_H_
+
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow::multistream {
+
+// Whether an op is listed. Some of its types may be refused: ObstacleAtOp.
+bool IsListed(absl::string_view op);
+
+// Why `node`, which changes no variable, must not be recorded; "" if it may.
+const char* ObstacleAtOp(const Node& node);
+
+// Whether the op changes its variables, keeping their shapes. These ops'
+// launches, too, depend only on types and shapes.
+bool ChangesVariables(const Node& node);
+
+}  // namespace tensorflow::multistream
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_OPS_H_
