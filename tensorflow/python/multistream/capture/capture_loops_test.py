@@ -57,6 +57,93 @@ expect_loop("grows", grows, floats(2, 8))
 """)
 
 
+def test_loops_with_lists_of_tensors() -> None:
+    """As TensorArray, `map_fn`, Keras's RNN and the gradients of loops make them."""
+    run("""
+expect_loop("map", lambda x: tf.map_fn(lambda row: tf.tanh(row) * 2.0, x), *floats(2, 5, 8))
+expect_loop("scan", lambda x: tf.scan(lambda a, row: tf.tanh(a + row), x), *floats(2, 5, 8))
+
+def array(x, **options):
+    body = lambda i, found: (i + 1, found.write(i, tf.tanh(x[i : i + 1] @ w)))
+    found = tf.TensorArray(tf.float32, **options)
+    return tf.while_loop(lambda i, _: i < tf.shape(x)[0], body, (0, found))[1]
+for name, function in (
+    ("stack", lambda x: array(x, size=tf.shape(x)[0]).stack()),
+    ("concat", lambda x: array(x, size=0, dynamic_size=True).concat()),
+    ("gather", lambda x: array(x, size=9, element_shape=[1, 8]).gather([1, 0, 8])),
+    ("read", lambda x: array(x, size=9, clear_after_read=False).read(1))):
+    expect_loop(name, function, floats(4, 8), floats(5, 8))
+
+rnn = [tf.keras.layers.RNN(cell(8), return_sequences=True)
+       for cell in (tf.keras.layers.SimpleRNNCell, tf.keras.layers.LSTMCell)]
+with tf.device(GPU):
+    for layer in rnn:
+        layer(np.zeros([1, 5, 8], np.float32))
+expect_loop("recurrent", lambda x: rnn[1](rnn[0](x)), *floats(2, 3, 5, 8))
+expect_loop("masked", lambda x, n: rnn[1](x, mask=tf.sequence_mask(n, 5)),
+            *[(x, np.int32([5, n, 1])) for n, x in enumerate(floats(2, 3, 5, 8))])
+
+last = tf.keras.layers.RNN(tf.keras.layers.GRUCell(8))
+with tf.device(GPU):
+    last(np.zeros([1, 5, 8], np.float32))
+def gradients(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(last(x) ** 2)
+    return tape.gradient(loss, last.trainable_variables)
+expect_loop("gradients", gradients, *floats(2, 3, 5, 8))
+
+def integers(x, ids):
+    ids = tf.map_fn(lambda i: i * 2 % 5, ids + tf.range(tf.shape(x)[0]))
+    return tf.gather(x, ids)
+expect_loop("of integers", integers,
+            *[(x, np.int32([1, n, 0, -9, 2])) for n, x in enumerate(floats(2, 5, 8))])
+
+# Not captured: values decide the length.
+def until_large(x):
+    body = lambda i, found: (i + 1, found.write(i, x[0] * tf.cast(i, tf.float32)))
+    found = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[8])
+    most = tf.cast(tf.reduce_sum(x), tf.int32)
+    return tf.while_loop(lambda i, _: i < most, body, (0, found))[1].stack()
+expect_loop("any length", until_large, *np.abs(floats(2, 1, 8)) + 1.0, replays=False)
+""")
+
+
+def test_loops_that_take_integers() -> None:
+    run("""
+def by_lengths(x, lengths):
+    def body(i, state):
+        new = tf.tanh(state + x[:, i] @ w)
+        return i + 1, tf.where((i < lengths)[:, None], new, state)
+    steps = lambda i, state: i < tf.shape(x)[1]
+    return tf.while_loop(steps, body, (0, tf.zeros([tf.shape(x)[0], 8])))[1]
+inputs = [(x, np.int32(n)) for x, n in zip(floats(3, 2, 5, 8), ([5, 0], [2, 1], [-3, 9]))]
+expect_loop("by lengths", by_lengths, *inputs, (floats(2, 4, 8), np.int32([3, 4])))
+
+def changed(x, ids):
+    def body(i, ids, y):
+        return i + 1, ids * 3 + i, y + tf.gather(x, ids % 4)
+    return tf.while_loop(lambda i, *_: i < 30, body, (0, ids, tf.gather(x, ids)))[1:]
+expect_loop("changed", changed, *[(floats(4, 8), np.int32(n)) for n in ([1, 3], [2, 0], [0, 1])])
+
+def branch(x, ids):
+    ids = tf.cond(tf.shape(x)[0] > 3, lambda: ids + 1, lambda: tf.stack([ids[0], 0]))
+    return tf.gather(x, ids)
+expect_loop("a branch", branch, (floats(4, 8), np.int32([1, 2])), (floats(3, 8), np.int32([0, 1])))
+
+# Conditions that are made of others, which TensorFlow computes on the GPU.
+def conditions(x):
+    n, rows = tf.shape(x)[0], tf.shape(x)[1]
+    go_on = lambda i, y: tf.logical_and(tf.logical_or(i < n, i < 2), tf.logical_not(i >= rows))
+    found = tf.while_loop(go_on, lambda i, y: (i + 1, tf.tanh(y @ w)), (0, x))
+    return found[1], tf.cast(tf.logical_and(n > 1, [True, False]), tf.float32)
+expect_loop("conditions", conditions, floats(1, 8), floats(3, 8), floats(9, 8))
+
+def decides(x, n):
+    return tf.while_loop(lambda i, y: i < n[0], lambda i, y: (i + 1, y * 2.0), (0, x))[1]
+expect_loop("a count", decides, *[(floats(3), np.int32([n])) for n in (1, 4, 2)], replays=False)
+""")
+
+
 def test_a_loop_over_an_argument_of_the_host() -> None:
     """Each iteration takes a part of the argument, without waiting for the host each time."""
     run("""

@@ -247,7 +247,7 @@ def draw(seed):
     }
     steps = [(r.choice(sorted(one)), r.randrange(4), r.randrange(4), number(),
               r.choice(["", "", "neg", "abs", "mod", "div", "number", "sum", "cumsum", "turn",
-                        "tile", "sizes", "rows"]))
+                        "tile", "sizes", "rows", "loop", "branch"]))
              for _ in range(r.randint(2, 9))]
 
     def after(name, x, n):
@@ -260,6 +260,9 @@ def draw(seed):
                 "tile": lambda: tf.tile(x, [2, 1])[1 : 1 + rows],
                 "sizes": lambda: x + tf.size(x) - tf.range(tf.shape(x)[1]),
                 "rows": lambda: tf.gather(x, tf.abs(x[:, 0] % rows)),
+                "loop": lambda: tf.while_loop(
+                    lambda k, y: k < columns + 1, lambda k, y: (k + 1, y * 3 + k), (0, x))[1],
+                "branch": lambda: tf.cond(tf.size(x) > 4, lambda: x - 1, lambda: x[:, ::-1]),
                 "": lambda: x}[name]()
 
     def function(i, j, floating):

@@ -3,6 +3,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "tensorflow/core/common_runtime/dma_helper.h"
@@ -10,6 +11,8 @@
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/framework/variant_tensor_data.h"
 #include "tensorflow/core/platform/mutex.h"
 
 namespace tensorflow::multistream {
@@ -22,6 +25,10 @@ OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
       continue;
     }
     const Tensor& input = context->input(i);
+    if (input.dtype() == DT_VARIANT) {
+      AddElements(input);
+      continue;
+    }
     if (IsOnHost(context->input_memory_type(i), input)) continue;
     // An op may write into an input of which it holds the sole reference.
     const bool writes = input.RefCountIsOne();
@@ -40,6 +47,7 @@ std::vector<MemoryUse> OpUses::WithMade(
   for (int i = 0; i < context->num_outputs(); ++i) {
     const Tensor* output = context->mutable_output(i);
     if (output == nullptr || output->dtype() == DT_RESOURCE ||
+        output->dtype() == DT_VARIANT ||
         IsOnHost(context->output_memory_type(i), *output)) {
       continue;
     }
@@ -56,6 +64,19 @@ std::vector<MemoryUse> OpUses::WithMade(
 // device's.
 bool OpUses::IsOnHost(MemoryType type, const Tensor& tensor) const {
   return type == HOST_MEMORY && !memory_->IsDevice(tensor.data(), 1);
+}
+
+// An op that takes a list may read its elements. It does not write them, as the
+// list has references to them.
+void OpUses::AddElements(const Tensor& list) {
+  const auto variants = list.flat<Variant>();
+  for (int64_t i = 0; i < variants.size(); ++i) {
+    VariantTensorData elements;
+    variants(i).Encode(&elements);
+    for (const Tensor& element : elements.tensors()) {
+      Add(element, /*writes=*/false);
+    }
+  }
 }
 
 // Adds the whole allocation: other tensors may use another part of it.

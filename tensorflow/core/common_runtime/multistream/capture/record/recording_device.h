@@ -58,6 +58,7 @@ class OpUses {
  private:
   bool IsOnHost(MemoryType type, const Tensor& tensor) const;
   void Add(Tensor tensor, bool writes);
+  void AddElements(const Tensor& list);
 
   const RecordingMemory* const memory_;
   std::vector<MemoryUse> uses_;

@@ -27,6 +27,8 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/framework/variant_tensor_data.h"
 #include "tensorflow/core/public/version.h"
 
 namespace tensorflow::multistream {
@@ -52,6 +54,9 @@ REGISTER_OP("MultiStreamTestUses")
 REGISTER_OP("MultiStreamTestUsesVariable")
     .Input("x: resource")
     .Output("z: float");
+REGISTER_OP("MultiStreamTestUsesList").Input("x: variant").Output("z: float");
+REGISTER_KERNEL_BUILDER(Name("MultiStreamTestUsesList").Device(DEVICE_CPU),
+                        TestOp);
 REGISTER_KERNEL_BUILDER(Name("MultiStreamTestAlone").Device(DEVICE_CPU),
                         TestOp);
 REGISTER_KERNEL_BUILDER(Name("MultiStreamTestUses").Device(DEVICE_CPU), TestOp);
@@ -63,6 +68,17 @@ REGISTER_KERNEL_BUILDER(Name("MultiStreamTestUses")
                         TestOp);
 REGISTER_KERNEL_BUILDER(Name("MultiStreamTestUsesVariable").Device(DEVICE_CPU),
                         TestOp);
+
+// What a DT_VARIANT may have. Decoding is not needed.
+struct TestList {
+  std::string TypeName() const { return "MultiStreamTestList"; }
+  void Encode(VariantTensorData* data) const {
+    for (const Tensor& element : elements) *data->add_tensors() = element;
+  }
+  bool Decode(const VariantTensorData&) { return false; }
+
+  std::vector<Tensor> elements;
+};
 
 using Uses = std::set<std::tuple<const void*, size_t, bool>>;
 
@@ -297,6 +313,21 @@ TEST_F(OpUsesTest, EmptyInputsAreNotUsed) {
   Tensor part = x_.Slice(1, 1);  // empty, but not null
   EXPECT_NE(part.data(), nullptr);
   EXPECT_EQ(Run(&part, &none_), Uses());
+}
+
+TEST_F(OpUsesTest, ElementsOfListsAreRead) {
+  Tensor lists(DT_VARIANT, TensorShape({2}));
+  lists.flat<Variant>()(0) = TestList{{x_, y_.Slice(2, 4), none_}};
+  const Tensor outside = Others(4);
+  lists.flat<Variant>()(1) = TestList{{outside}};
+  // The list has the only references.
+  others_x_ = others_y_ = Tensor();
+  const Uses expected = {Reads(x_), Reads(y_), Reads(outside)};
+  x_ = y_ = Tensor();
+  const NodeDefBuilder op("op", "MultiStreamTestUsesList");
+  EXPECT_EQ(Run(op, {&lists}), expected);
+  Tensor none(DT_VARIANT, TensorShape({}));
+  EXPECT_EQ(Run(op, {&none}), Uses());
 }
 
 TEST_F(OpUsesTest, APartOfATensorIsAllOfIt) {

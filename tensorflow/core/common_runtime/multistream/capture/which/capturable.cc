@@ -14,6 +14,7 @@
 #include "tensorflow/compiler/tf2xla/const_analysis.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
@@ -97,7 +98,7 @@ bool IsGather(const Node& node) {
 // read or change the variable.
 bool MayHaveHandle(const Node& node) {
   return IsCompiled(node) || IsVariableArgument(node) || HandsValueOn(node) ||
-         ChangesVariables(node) || IsGather(node) ||
+         ChangesVariables(node) || IsGather(node) || GivesVariableShape(node) ||
          node.type_string() == "VarHandleOp" ||
          node.type_string() == "ReadVariableOp";
 }
@@ -195,6 +196,7 @@ class Classifier {
       for (DataType type : types) {
         if (type == DT_RESOURCE && MayHaveHandle(node)) continue;
         if (type == DT_STRING && IsCompiled(node)) continue;
+        if (type == DT_VARIANT && MayHaveList(node)) continue;
         if (!DataTypeCanUseMemcpy(BaseType(type)) || IsRefType(type)) {
           return absl::StrCat("has a ", DataTypeString(type));
         }
@@ -378,7 +380,15 @@ std::vector<std::string> ObstaclesAt(const Graph& graph,
   for (const Node* node : graph.op_nodes()) {
     const bool is_end =
         node->IsSend() || node->IsRecv() || node->IsArg() || node->IsRetval();
-    if (!is_end) obstacles[node->id()] = classifier.ObstacleAt(*node);
+    if (is_end) continue;
+    obstacles[node->id()] = classifier.ObstacleAt(*node);
+    if (!obstacles[node->id()].empty()) continue;
+    // A list that leaves a piece would have to be copied, and a piece may not
+    // have the variable.
+    if (HasVariant(*node)) obstacles[node->id()] = "has a tensor list";
+    if (GivesVariableShape(*node)) {
+      obstacles[node->id()] = "gives a variable's shape";
+    }
   }
   return obstacles;
 }

@@ -3,11 +3,14 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/decided_logic.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -89,7 +92,16 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       // Loops and branches, which values on the host decide.
       "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
       // Of recordings only.
-      "HostConst", kCopyOfDecided};
+      "HostConst", kCopyOfDecided, kAndOfDecided, kNotOfDecided, kOrOfDecided};
+  return *ops;
+}
+
+const absl::flat_hash_set<absl::string_view>& ListOps() {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      "EmptyTensorList",      "TensorListConcatV2", "TensorListElementShape",
+      "TensorListFromTensor", "TensorListGather",   "TensorListGetItem",
+      "TensorListLength",     "TensorListPopBack",  "TensorListPushBack",
+      "TensorListReserve",    "TensorListSetItem",  "TensorListStack"};
   return *ops;
 }
 
@@ -103,6 +115,33 @@ bool ScattersOnHost(const Node& node) {
 }
 
 }  // namespace
+
+bool MayHaveList(const Node& node) {
+  static const auto* flow = new absl::flat_hash_set<absl::string_view>{
+      "Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"};
+  if (flow->contains(node.type_string())) return true;
+  if (node.IsConstant()) {
+    const TensorProto* value = nullptr;
+    return TryGetNodeAttr(node.attrs(), "value", &value) &&
+           value->variant_val_size() == 1 &&
+           absl::c_all_of(value->variant_val(0).tensors(),
+                          [](const TensorProto& element) {
+                            return DataTypeCanUseMemcpy(element.dtype());
+                          });
+  }
+  DataType type = DT_FLOAT;
+  TryGetNodeAttr(node.attrs(), "element_dtype", &type);
+  return ListOps().contains(node.type_string()) && DataTypeCanUseMemcpy(type);
+}
+
+bool GivesVariableShape(const Node& node) {
+  return node.type_string() == "VariableShape";
+}
+
+bool HasVariant(const Node& node) {
+  return absl::c_linear_search(node.input_types(), DT_VARIANT) ||
+         absl::c_linear_search(node.output_types(), DT_VARIANT);
+}
 
 bool ChangesVariables(const Node& node) {
   static const auto* ops =
@@ -125,7 +164,9 @@ bool ChangesVariables(const Node& node) {
   return ops->contains(node.type_string());
 }
 
-bool IsListed(absl::string_view op) { return Listed().contains(op); }
+bool IsListed(absl::string_view op) {
+  return Listed().contains(op) || ListOps().contains(op);
+}
 
 const char* ObstacleAtOp(const Node& node) {
   if (!IsListed(node.type_string())) {

@@ -23,6 +23,17 @@ bool IsListed(absl::string_view op);
 // Why `node`, which changes no variable, must not be recorded; "" if it may.
 const char* ObstacleAtOp(const Node& node);
 
+// Whether the op makes, changes or passes on a list of tensors that the host
+// does not read: a DT_VARIANT. The list itself is on the host; while a step is
+// recorded, its elements are memory of the recording, or constants.
+bool MayHaveList(const Node& node);
+
+// Whether an input or output is a DT_VARIANT.
+bool HasVariant(const Node& node);
+
+// Whether the op gives a variable's shape to the host.
+bool GivesVariableShape(const Node& node);
+
 // Whether the op changes its variables, keeping their shapes. These ops'
 // launches, too, depend only on types and shapes.
 bool ChangesVariables(const Node& node);

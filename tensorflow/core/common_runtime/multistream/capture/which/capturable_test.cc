@@ -54,6 +54,10 @@ TEST_F(CapturableTest, WhatIsInTheWayIsNamed) {
             "'add' takes a value on the host"},
            {"v = handle(); destroy = DestroyResourceOp(v)",
             "DestroyResourceOp 'destroy'"},
+           {"l = TensorListFromTensor(early(), Const() dtype=int32 "
+            "value='{dtype: "
+            "DT_INT32 tensor_shape {}}'); y = send(l)",
+            "_Send 'y' has a variant"},
            {"i = early() tensor_type=int64; y = send(ScatterNd(i, i, i))",
             "ScatterNd 'ScatterNd' of integers runs on the host"},
            {"Tanh(early())", "the graph has no result"}}) {

@@ -15,6 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/decided_logic.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/wider_ops.h"
@@ -27,7 +30,6 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
-#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow::multistream {
 
@@ -40,12 +42,6 @@ REGISTER_OP(kCopyOfDecided)
 namespace {
 
 constexpr char kOnDevice[] = "_multi_stream_on_device";
-constexpr char kCheck[] = "_multi_stream_check";
-
-bool IsMarked(const Node& node, const char* mark) {
-  bool marked = false;
-  return TryGetNodeAttr(node.attrs(), mark, &marked) && marked;
-}
 
 std::string NameOf(const Node& node) {
   return absl::StrCat(node.type_string(), " '", node.name(), "'");
@@ -61,16 +57,6 @@ bool HasNoPlace(DataType type) {
 bool ComesFromHost(const Node& node) {
   return node.IsRecv() && !HasNoPlace(node.output_type(0)) &&
          (node.type_string() == "_HostRecv" || node.output_type(0) == DT_INT32);
-}
-
-bool IsAssert(const Node& node) { return node.type_string() == "Assert"; }
-
-// A text that only Asserts use.
-bool IsMessage(const Node& node) {
-  return node.IsConstant() && node.output_type(0) == DT_STRING &&
-         absl::c_all_of(node.out_nodes(), [](const Node* user) {
-           return !user->IsOp() || IsAssert(*user);
-         });
 }
 
 // Not a _DeviceArg.
@@ -182,6 +168,10 @@ class Mover {
             NameOf(*made.node), " gives the host what shapes do not decide"));
       }
     }
+    if (const char* op = LogicOnHost(node.type_string()); op != nullptr) {
+      TF_ASSIGN_OR_RETURN(const bool decided, HasDecidedInputs(node));
+      if (decided) return AddLogic(node, op);
+    }
     for (int i = 0; i < node.num_inputs(); ++i) {
       if (inputs[i] != HOST_MEMORY || HasNoPlace(node.input_type(i))) continue;
       if (IsBackEdge(node, i)) continue;
@@ -208,29 +198,30 @@ class Mover {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<bool> HasDecidedInputs(const Node& node) const {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, i));
+      if (made.place != Place::kDecided) return false;
+    }
+    return true;
+  }
+
+  absl::Status AddLogic(const Node& node, const char* op) {
+    NodeDef def;
+    def.set_op(op);
+    def.set_name(NewName(node));
+    for (const std::string& input : node.def().input()) def.add_input(input);
+    TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, std::move(def)));
+    const MemoryTypeVector types(node.num_inputs(), HOST_MEMORY);
+    TF_RETURN_IF_ERROR(AddInputs(node, types, added).status());
+    made_[node.id()] = {{added, 0, Place::kDecided, DT_BOOL}};
+    return absl::OkStatus();
+  }
+
   // Sends the condition to the host of the node's device.
   absl::Status AddCheck(const Node& node) {
-    DeviceNameUtils::ParsedName host;
-    // A function's nodes have lost what they were assigned.
-    const std::string& device = node.assigned_device_name().empty()
-                                    ? node.requested_device()
-                                    : node.assigned_device_name();
-    if (!DeviceNameUtils::ParseFullName(device, &host) || !host.has_type) {
-      return ReadsOnHost(node);
-    }
-    host.type = DEVICE_CPU;
-    host.id = 0;
-    NodeDef def;
-    def.set_op("_Send");
-    def.set_name(NewName(node));
-    def.add_input(node.name());
-    AddNodeAttr("T", DT_BOOL, &def);
-    AddNodeAttr("tensor_name", node.name(), &def);
-    AddNodeAttr("send_device", device, &def);
-    AddNodeAttr("send_device_incarnation", 0, &def);
-    AddNodeAttr("recv_device", DeviceNameUtils::ParsedNameToString(host), &def);
-    AddNodeAttr("client_terminated", false, &def);
-    AddNodeAttr(kCheck, true, &def);
+    NodeDef def = SendOfCondition(node, NewName(node));
+    if (def.op().empty()) return ReadsOnHost(node);
     TF_ASSIGN_OR_RETURN(const Made condition, InputOf(node, 0));
     TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, std::move(def)));
     return AddInput(node, condition, DEVICE_MEMORY, added, 0).status();
@@ -241,7 +232,7 @@ class Mover {
     TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, node.def()));
     TF_ASSIGN_OR_RETURN(const bool decided, AddInputs(node, inputs, added));
     const Place on_host =
-        GivesShape(node) ||
+        GivesShape(node) || GivesVariableShape(node) ||
                 (decided && (node.num_inputs() > 0 || node.IsConstant()))
             ? Place::kDecided
             : Place::kHost;
@@ -486,8 +477,9 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
   return values;
 }
 
-bool IsCheck(const Node& node) { return IsMarked(node, kCheck); }
-
-bool IsOnDevice(const Node& node) { return IsMarked(node, kOnDevice); }
+bool IsOnDevice(const Node& node) {
+  bool marked = false;
+  return TryGetNodeAttr(node.attrs(), kOnDevice, &marked) && marked;
+}
 
 }  // namespace tensorflow::multistream

@@ -15,10 +15,6 @@
 // The GPU has kernels of int64 ops, whose results are the same numbers: after
 // an op that may exceed 32 bits, a cast to int32 drops the same bits.
 //
-// An Assert reads its condition on the host, too. The recorded graph sends the
-// condition to the host in its place, and if it does not hold, the step runs
-// without capture and fails as it always does.
-//
 // A value is decided if it depends on types, shapes and constants only. Decided
 // values stay on the host, where they are computed when the step is recorded.
 // A GPU op that takes one gets a copy of it that each replay repeats.
@@ -51,11 +47,8 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph);
 // graph that PutValuesOnDevice made.
 bool IsOnDevice(const Node& node);
 
-// Whether a _Send stands for an Assert: it sends the condition.
-bool IsCheck(const Node& node);
-
 // The op that copies a decided value to the device. Its kernel is for
-// recordings only (record/copy_of_decided.cc).
+// recordings only (record/decided_values.cc).
 inline constexpr char kCopyOfDecided[] = "_MultiStreamCopyOfDecided";
 
 }  // namespace tensorflow::multistream

@@ -111,6 +111,27 @@ TEST(ValuesOnDeviceTest, IntegersAreComputedOnTheDevice) {
             "result(MatrixDiagV3(rows(), 0, -1, -1, zero))",
             "_Retval(MatrixDiagV3(_Arg, Const<int32>, Const<int32>, "
             "Const<int32>, HostConst))"},
+           // Integers that enter a loop.
+           {"result(Cast(Exit(Enter(ids()) frame_name=l)) DstT=float)",
+            "_Retval(Cast(Cast<int32>(Exit<int64>(Enter<int64>(Cast<int64>("
+            "_Arg<int32>))))))"},
+           // Logic of decided values is computed on the host.
+           {"n = Size(rows());"
+            "c = LogicalAnd(LogicalNot(Less(n, 5)), Less(n, 9));"
+            "result(Switch(rows(), c))",
+            "_Retval(Switch(_Arg, _MultiStreamAndOfDecided<bool>("
+            "_MultiStreamNotOfDecided<bool>(Less<bool>(Size<int32>(_Arg), "
+            "Const<int32>)), Less<bool>(Size<int32>(_Arg), Const<int32>))))"},
+           {"n = Size(rows());"
+            "result(Cast(LogicalOr(Less(n, 5), Less(n, 9))) DstT=float)",
+            "_Retval(Cast(copy<bool>(_MultiStreamOrOfDecided<bool>(Less<bool>("
+            "Size<int32>(_Arg), Const<int32>), Less<bool>(Size<int32>(_Arg), "
+            "Const<int32>)))))"},
+           {"c = LogicalAnd(Less(ids(), 5), Less(ids(), 9));"
+            "result(Cast(c) DstT=float)",
+            "_Retval(Cast(LogicalAnd<bool>(Less<bool>(Cast<int64>(_Arg<int32>),"
+            " Const<int64>), Less<bool>(Cast<int64>(_Arg<int32>), "
+            "Const<int64>))))"},
            // From the GPU to the host and back.
            {"x = GatherV2(ids(), ids(), 0);"
             "result(GatherV2(rows(), ExpandDims(x, 0), 0))",

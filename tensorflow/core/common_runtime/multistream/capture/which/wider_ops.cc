@@ -26,11 +26,12 @@ Wider WiderOf(absl::string_view op) {
     for (const auto& [wider, names] :
          std::vector<std::pair<Wider, const char*>>{
              {Wider::kAsItIs,
-              "BroadcastTo Concat ConcatV2 Equal ExpandDims Fill Greater "
-              "GreaterEqual Identity Less LessEqual Maximum Minimum NotEqual "
-              "OnesLike Pack Pad PadV2 Rank Reshape ReverseV2 Shape ShapeN "
+              "BroadcastTo Concat ConcatV2 Enter Equal Exit ExpandDims Fill "
+              "Greater GreaterEqual Identity Less LessEqual Maximum Merge "
+              "Minimum NextIteration NotEqual OnesLike Pack Pad PadV2 Rank "
+              "Reshape ReverseV2 Shape ShapeN "
               "Sign Size Slice Snapshot Split SplitV Squeeze StopGradient "
-              "StridedSlice Tile Transpose Unpack ZerosLike"},
+              "StridedSlice Switch Tile Transpose Unpack ZerosLike"},
              {Wider::kExceeds,
               "Abs Add AddN AddV2 Cumsum Mul Neg Prod Square SquaredDifference "
               "Sub Sum"},

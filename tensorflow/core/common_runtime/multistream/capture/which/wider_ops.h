@@ -17,7 +17,7 @@ namespace tensorflow::multistream {
 
 // With int64 as the op's type attribute T.
 enum class Wider {
-  kNot,      // loops, branches, and all ops that are not listed
+  kNot,      // all ops that are not listed
   kAsItIs,   // with the same numbers
   kExceeds,  // after a cast to int32: a result may need more than 32 bits
   kDivides,  // if the divisor, its second input, is a constant
