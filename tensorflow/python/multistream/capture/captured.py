@@ -46,7 +46,8 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
         code, of which a `tf.function` is made. Without `function`, the result is a decorator.
       mode: `auto` captures the steps that can be captured, and warns if this process can capture
         none. `require` raises an error at each call that cannot be captured; the error names the
-        first op in the way. `off` captures none of the function's calls, even if
+        first op in the way. (With `TF_MULTI_STREAM_CAPTURE_PERCENT` less than all of a call may be
+        required.) `off` captures none of the function's calls, even if
         `TF_MULTI_STREAM_CAPTURE` captures other functions.
 
     Returns:

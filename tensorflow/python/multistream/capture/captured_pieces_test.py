@@ -248,6 +248,37 @@ with tf.Graph().as_default(), tf.device(GPU):
     )
 
 
+@pytest.mark.parametrize("percent", [80, 99])
+def test_a_share_can_be_required(percent: int) -> None:
+    kit.run_captured(
+        f"PERCENT = {percent}\n",
+        """
+def function(x):
+    for _ in range(10):
+        x = tf.tanh(x @ tf.ones([4, 4]))
+    return tf.where(x > 0.1)
+
+step = tf.cuda.captured(on_gpu(function), mode="require")
+if PERCENT == 80:
+    x = floats(3, 4)
+    for _ in range(6):
+        step(x)
+    report = tf.cuda.capture_report(step, x)
+    check(0.8 < report.share < 0.99, f"{report}")
+else:
+    try:
+        step(floats(3, 4))
+        check(False, "no error")
+    except tf.errors.FailedPreconditionError as error:
+        says = "Where", "; pieces have 9", "less than TF_MULTI_STREAM_CAPTURE_PERCENT=99"
+        check(all(text in error.message for text in says), error.message)
+""",
+        capture="marked",
+        TF_MULTI_STREAM_CAPTURE_PIECES="2",
+        TF_MULTI_STREAM_CAPTURE_PERCENT=str(percent),
+    )
+
+
 RANDOM = """
 import random
 

@@ -237,6 +237,15 @@ const std::vector<Variable>& Variables() {
        Number(&Options::capture_mb, 1, kMaxMegabytes), "1024",
        "the most memory that the recordings of one graph take, in MiB",
        NeedsCapture},
+      {kCapturePercentVariable, Number(&Options::capture_percent, 1, 100),
+       "100",
+       "what `require` demands: so many percent of a graph's launches, in "
+       "pieces if less than 100",
+       [](const Options& options) {
+         return options.capture_percent < 100 && options.capture_pieces == 0
+                    ? absl::StrCat("without ", kCapturePiecesVariable)
+                    : NeedsCapture(options);
+       }},
       {kCapturePiecesVariable, Number(&Options::capture_pieces, 0), "0",
        "of a graph that cannot be captured as a whole, pieces are captured "
        "that launch at least so many ops; 0: none: "

@@ -45,6 +45,8 @@ inline constexpr char kMeasureVariable[] = "TF_MULTI_STREAM_MEASURE";
 inline constexpr char kCaptureVariable[] = "TF_MULTI_STREAM_CAPTURE";
 inline constexpr char kCaptureMegabytesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_MB";
+inline constexpr char kCapturePercentVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_PERCENT";
 inline constexpr char kCapturePiecesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_PIECES";
 inline constexpr char kCaptureVerifyVariable[] =
@@ -121,6 +123,9 @@ struct Options {
   int capture_mb = 1024;     // TF_MULTI_STREAM_CAPTURE_MB
   int capture_verify = 0;    // TF_MULTI_STREAM_CAPTURE_VERIFY
   int capture_branches = 4;  // TF_MULTI_STREAM_CAPTURE_BRANCHES
+  // TF_MULTI_STREAM_CAPTURE_PERCENT: of a graph's launches, what
+  // CaptureMode::kRequire demands.
+  int capture_percent = 100;
   // TF_MULTI_STREAM_CAPTURE_PIECES: the fewest launches of a piece; 0: no
   // pieces.
   int capture_pieces = 0;

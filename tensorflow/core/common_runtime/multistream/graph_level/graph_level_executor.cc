@@ -105,18 +105,30 @@ class GraphLevelExecutor : public Executor {
     }
     if (!capturable.obstacle.empty()) {
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;
-      if (!required.empty()) {
-        return NotCaptured(required, params, capturable.obstacle);
-      }
-      if (options_.capture_pieces > 0) {
-        const absl::Status status =
-            InitializePieces(params, graph, make_stock, capturable.obstacle);
+      const bool in_pieces =
+          options_.capture_pieces > 0 &&
+          (required.empty() || options_.capture_percent < 100);
+      int captured = 0;
+      if (in_pieces) {
+        const absl::Status status = InitializePieces(
+            params, graph, make_stock, capturable.obstacle, &captured);
         if (!status.ok()) {
+          captured = 0;
           LOG(ERROR) << "Multi-stream: a graph is not captured in pieces: "
                      << status;
           in_pieces_.clear();  // before the pieces that it uses
           pieces_.clear();
         }
+      }
+      const int percent = 100 * captured / launches;
+      if (!required.empty() && percent < options_.capture_percent) {
+        return NotCaptured(
+            required, params,
+            !in_pieces ? capturable.obstacle
+                       : absl::StrCat(capturable.obstacle, "; pieces have ",
+                                      percent, "% of the launches, less than ",
+                                      kCapturePercentVariable, "=",
+                                      options_.capture_percent));
       }
       if (pieces_.empty()) {
         not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
@@ -190,18 +202,19 @@ class GraphLevelExecutor : public Executor {
   }
 
   // Makes pieces_ of a graph that cannot be captured as a whole, and executors
-  // of what is between, if a piece can be captured.
+  // of what is between, if a piece can be captured. Sets how many launches are
+  // `captured`.
   absl::Status InitializePieces(const LocalExecutorParams& params,
                                 const Graph& graph,
                                 const MakeStockExecutor& make_stock,
-                                const std::string& obstacle) {
+                                const std::string& obstacle, int* captured) {
     Cut cut = CutIntoPieces(graph, LibraryOf(params),
                             /*with_xla=*/ObstacleInXla().empty(),
                             options_.capture_pieces);
     if (cut.pieces.empty()) return absl::OkStatus();
-    int captured = 0, in_loops = 0;
+    int in_loops = 0;
     for (Piece& piece : cut.pieces) {
-      captured += piece.launches;
+      *captured += piece.launches;
       const std::string name = absl::StrCat(
           name_, ", piece ", pieces_.size() + 1, " of ", cut.pieces.size(),
           " (", piece.launches, " of ", cut.launches, " launches)");
@@ -225,7 +238,7 @@ class GraphLevelExecutor : public Executor {
     CaptureReport::Describe(name_, cut.launches - in_loops,
                             CaptureReport::Is::kGraph);
     not_captured_ = CaptureReport::CounterOf(
-        name_, absl::StrCat("in pieces (", captured, " of ", cut.launches,
+        name_, absl::StrCat("in pieces (", *captured, " of ", cut.launches,
                             " launches), as ", obstacle));
     return MakeGroupExecutors(params, *cut.graph, make_stock, &in_pieces_);
   }
