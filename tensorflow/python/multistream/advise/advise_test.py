@@ -22,7 +22,7 @@ EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
 
 
 class Model(tf.Module):
-    """A layer; functions that cannot be captured, that return strings, or random bits."""
+    """A layer; functions that cannot be captured or only in pieces, and of strings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,6 +35,12 @@ class Model(tf.Module):
     @tf.function(input_signature=[SPEC])
     def obstacle(self, x: Any) -> Any:
         return {"y": x + 0.0 * tf.random.uniform([4])}
+
+    @tf.function(input_signature=[SPEC])
+    def pieces(self, x: Any) -> Any:
+        for _ in range(8):
+            x = tf.tanh(x @ tf.ones([4, 4]))
+        return {"y": tf.where(x > 0.1)}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "words")])
     def words(self, words: Any) -> Any:
@@ -94,6 +100,27 @@ def advise_a_function() -> None:
 
 def test_what_is_in_the_way_of_captured_steps_is_named() -> None:
     kit.run_job(advise_a_function)
+
+
+def advise_what_is_captured_in_pieces() -> None:
+    advise._settings = few_settings
+    found = tf.cuda.advise(Model().pieces, [X], seconds=0.5, threads=1)
+    assert not found.errors and not any(row.wrong for row in found.rows), found
+    assert "In the way of captured steps: in pieces (17 of 18 launches), as Where" in str(found)
+    assert "What to do: nothing, if few launches are left" in str(found)
+
+
+def test_pieces_are_measured_too() -> None:
+    kit.run_job(advise_what_is_captured_in_pieces)
+
+
+@pytest.mark.parametrize(("reason", "exported"), [("in pieces (9 of 10 launches)", 3), ("", 2)])
+def test_pieces_are_advised_if_there_are_some(reason: str, exported: int) -> None:
+    setting = next(x for x in SETTINGS if x.name == "2 groups, captured")
+    turns = [process.Turn(100, rate, 1.0, 2.0, 0, reason) for rate in (240, 250)]
+    found = advise._advice([row("stock", 1, [100, 120]), advise._row(setting, 1, turns)], [], [])
+    assert len(found.variables) == exported
+    assert found.text.count("export") == exported
 
 
 def row(setting: str, threads: int, rates: list[float], **changes: Any) -> advise.AdviceRow:

@@ -164,7 +164,8 @@ class _Server:
         started, replayed = _sum("steps_started") - started, _sum("steps_replayed") - replayed
         if not loader.library.TFMS_Captures() or replayed > started / 2:
             return turn
-        counts = [x for x in capture_report.capture_report().counts if x.end != "replayed"]
+        found = capture_report.capture_report().counts
+        counts = [x for x in found if x.end != "replayed" and not x.is_piece]
         most = max(counts, key=lambda count: count.steps, default=None)
         return turn._replace(in_the_way=most.end if most else "")
 
