@@ -5,8 +5,10 @@
 # compares every result with that of one stream: docs/benchmarks.md.
 #
 #   scripts/bench.sh [--quick] [--only WORKLOADS] [--json FILE] [--html FILE] [--compare OLD.json]
+#   scripts/bench.sh --zoo [--only MODELS] [--modes inference,training] [--csv FILE]
 #
-# All arguments are those of benchmarks/bench/main.py. What it needs is built and installed in .venv
+# With --zoo, models of public packages: docs/which-models.md. The other arguments are those of
+# benchmarks/bench/main.py, or of benchmarks/zoo/command.py. What it needs is built and installed in .venv
 # if it is not there; peers such as PyTorch are measured if they are installed there, or where
 # --python says. On a machine without a GPU it runs on an emulated one.
 #
@@ -17,10 +19,17 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 cd "${ROOT}"
 bench=benchmarks/bench/main.py
+zoo=
+if [[ "${1:-}" == --zoo ]]; then
+  shift
+  zoo=true
+  bench=benchmarks/zoo/main.py
+fi
 python="${VENV}/bin/python"
 # Reading the arguments takes NumPy, which comes with the wheel.
 ready() { "${python}" -c 'import numpy' 2>/dev/null; }
 check_arguments() {
+  if [[ -n "${zoo}" ]]; then return; fi
   "${python}" - "$@" <<<"import sys; sys.path.insert(0, 'benchmarks'); sys.argv[0] = 'bench.sh'
 from bench.command import parse_arguments; parse_arguments(None)" || {
     trap - EXIT
@@ -32,7 +41,11 @@ if ready; then check_arguments "$@"; fi
 
 stage "wheel in .venv" "The error above says why."
 install_wheel_of_python "$(python_tag)"
-pip_install "$(grep '^matplotlib==' build/requirements-apart.txt)"
+if [[ -n "${zoo}" ]]; then
+  install_apart zoo
+else
+  pip_install "$(grep '^matplotlib==' build/requirements-apart.txt)"
+fi
 check_arguments "$@"
 
 if ! has_gpu; then

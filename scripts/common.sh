@@ -212,9 +212,11 @@ pip_install() {
   quietly "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"
 }
 
-# install_apart: what build/requirements-apart.txt lists, in .venv/apart.
+# install_apart [WHAT]: what build/requirements-WHAT.txt lists, in .venv/WHAT;
+# without WHAT, it is "apart".
 install_apart() {
-  local list="${ROOT}/build/requirements-apart.txt" folder="${VENV}/apart"
+  local what="${1:-apart}"
+  local list="${ROOT}/build/requirements-${what}.txt" folder="${VENV}/${what}"
   if cmp -s "${list}" "${folder}/installed"; then return; fi
   rm -rf "${folder}"
   pip_install --no-deps --target "${folder}" -r "${list}"

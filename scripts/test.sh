@@ -81,7 +81,7 @@ prepare_bazel &
 bazel="$!"
 make_venv "${python}"
 pip_install -r build/requirements-dev.txt
-install_apart &  # only Python tests need it
+{ install_apart && install_apart zoo; } &  # only Python tests need it
 apart="$!"
 wait "${bazel}"
 

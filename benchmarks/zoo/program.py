@@ -1,0 +1,93 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures one model in this process: python -m zoo.program MODEL MODE SECONDS RESULTS.
+
+MODE is `inference` (calls of a `tf.function`) or `training` (Keras's `train_on_batch` with Adam).
+The file RESULTS gets the results, or losses, of the same inputs in every process. The last line of
+the output is the figures as JSON.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import pathlib
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+_LEGACY = ("DeepCTR", "Hugging Face", "TensorFlow Recommenders")
+_INPUTS = 6
+_COMPARED = 10  # calls of each input, in which recordings are made and replayed
+
+
+def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
+    """Measures the model; prints one line of JSON."""
+    is_legacy = name.split(":", maxsplit=1)[0] in _LEGACY
+    if is_legacy:
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"  # read when TensorFlow is imported
+    tf = importlib.import_module("tensorflow")
+    with tf.device("/GPU:0"):  # a real GPU does not need it
+        made = importlib.import_module("zoo.models").make(name)
+        inputs = [made.inputs() for _ in range(_INPUTS)]
+        if mode == "training":
+            # Keras 3 compiles by XLA unless told not to.
+            options = {} if is_legacy else {"jit_compile": False}
+            step = _training(tf, made.keras, inputs, options)
+        else:
+            step = _inference(tf, made.call, inputs)
+        found = [step(i % _INPUTS) for i in range(_COMPARED * _INPUTS)]
+        times: list[float] = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or len(times) < _INPUTS:
+            start = time.perf_counter()
+            step(len(times) % _INPUTS)
+            times.append((time.perf_counter() - start) * 1e3)
+        np.savez(results, *(x for of_step in found for x in of_step))
+        figures: dict[str, Any] = {
+            "calls": len(times),
+            "median_ms": float(np.median(times)),
+            "lowest_ms": min(times),
+            "highest_ms": max(times),
+        }
+        with contextlib.suppress(RuntimeError):  # steps are not captured in this process
+            report = tf.cuda.capture_report(lambda: step(0))
+            figures["share"] = report.share
+            ends = [x.end for x in report.counts if x.end != "replayed" and not x.is_piece]
+            figures["in_the_way"] = ends[0].removeprefix("in pieces ") if ends else ""
+    print(json.dumps(figures))
+
+
+def _arrays(tf: Any, result: Any) -> list[Any]:
+    return [x.numpy() for x in tf.nest.flatten(result) if hasattr(x, "numpy")]
+
+
+def _inference(tf: Any, call: Any, inputs: list[Any]) -> Any:
+    function = tf.function(call, reduce_retracing=True)
+    tensors = [
+        tf.nest.map_structure(lambda x: tf.constant(x) if isinstance(x, np.ndarray) else x, given)
+        for given in inputs
+    ]
+    return lambda i: _arrays(tf, function(tensors[i]))
+
+
+def _training(tf: Any, model: Any, inputs: list[Any], options: dict[str, Any]) -> Any:
+    outputs = model(tf.nest.map_structure(tf.constant, inputs[0]), training=False)
+    outputs = tf.nest.flatten(outputs.logits if hasattr(outputs, "logits") else outputs)
+    random = np.random.RandomState(1)
+    labels = [
+        [random.randint(0, 2, tuple(x.shape)).astype(np.float32) for x in outputs] for _ in inputs
+    ]
+    model.compile(optimizer=tf.keras.optimizers.Adam(1e-3), loss="mse", **options)
+
+    def step(i: int) -> list[Any]:
+        y = labels[i] if len(outputs) > 1 else labels[i][0]
+        return [np.ravel(model.train_on_batch(inputs[i], y))[:1]]
+
+    return step
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), pathlib.Path(sys.argv[4]))

@@ -1,0 +1,88 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Models that people have are captured, with the results of one stream; what fails is said."""
+
+import csv
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from . import command
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "benchmarks/results/zoo_emulated_2026-11-27.csv"
+FIGURES = ("median_ms", "lowest_ms", "highest_ms")
+ROW = {"model": "m", "mode": "inference", "share_of_launches": 0.5, "same_bits": "yes"}
+ROW |= {"speedup": 2.0, "first_op_in_the_way": ""}
+
+
+@pytest.mark.parametrize("model", ["DeepCTR: DIN", "TensorFlow: loop by lengths"])
+def test_a_model_is_captured(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
+    row = command.measure(model, "inference", 0.1)
+    assert (row["share_of_launches"], row["same_bits"]) == (1.0, "yes"), row
+    assert 0 < row["lowest_ms"] <= row["captured_ms"] <= row["highest_ms"]
+
+
+def test_a_training_has_the_losses_of_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
+    row = command.measure("Keras: MLP", "training", 0.1)
+    assert row["share_of_launches"] > 0.9 and row["same_bits"] == "yes", row
+
+
+@pytest.mark.parametrize("same", ["yes", "no"])
+def test_other_results_and_failures_give_the_status(
+    same: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def measure(model: str, mode: str, _: float) -> dict[str, Any]:
+        if mode == "training":
+            raise command.ModelError("exit status 1\nno module")
+        return {**ROW, "model": model, "same_bits": same}
+
+    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
+    path = str(tmp_path / "zoo.csv")
+    arguments = ["--only", "TensorFlow: parse_example", "--csv", path]
+    assert command.main(arguments) == int(same == "no")
+    printed = capsys.readouterr().out
+    assert "50% of launches captured, 2.00 times as fast" in printed
+    assert ("OTHER RESULTS" in printed) == (same == "no")
+    assert pathlib.Path(path).read_text().splitlines()[0] == ",".join(command.COLUMNS)
+    assert command.main(["--only", "Keras: MLP", "--modes", "training"]) == 1
+    assert (
+        "[1 of 1] Keras: MLP, training: FAILED\nexit status 1\nno module" in capsys.readouterr().out
+    )
+
+
+def test_the_page_has_what_was_measured() -> None:
+    text = (ROOT / "docs/which-models.md").read_text()
+    with open(DATA, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert "no" not in {row["same_bits"] for row in rows}
+    lacking = [line for line in command.table(rows) if line not in text]
+    assert not lacking, "docs/which-models.md lacks:\n" + "\n".join(lacking)
+
+
+def test_a_process_that_fails_says_its_last_lines() -> None:
+    with pytest.raises(command.ModelError, match=r"exit status 1\n(.|\n)*KeyError: 'no: model'"):
+        command._run(dict(os.environ), "no: model", "inference", "0.1", "none")
+
+
+@pytest.mark.parametrize(("again", "same"), [(b"right", "no"), (b"other", command._NOT_REPEATED)])
+def test_bits_that_one_stream_does_not_repeat(
+    again: bytes, same: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = iter([b"right", b"wrong", again])
+
+    def run(_: dict[str, str], *arguments: str) -> dict[str, Any]:
+        np.savez(arguments[-1], np.frombuffer(next(results), np.uint8))
+        return {"share": 1.0, "in_the_way": "", **dict.fromkeys(FIGURES, 1.0)}
+
+    monkeypatch.setattr(command, "_run", run)
+    assert command.measure("m", "inference", 1.0)["same_bits"] == same
