@@ -135,7 +135,9 @@ def conditions(x):
     n, rows = tf.shape(x)[0], tf.shape(x)[1]
     go_on = lambda i, y: tf.logical_and(tf.logical_or(i < n, i < 2), tf.logical_not(i >= rows))
     found = tf.while_loop(go_on, lambda i, y: (i + 1, tf.tanh(y @ w)), (0, x))
-    return found[1], tf.cast(tf.logical_and(n > 1, [True, False]), tf.float32)
+    mask = tf.logical_or(tf.range(n)[:, None] > 1, tf.range(rows)[None] < 3)
+    other = tf.cast(tf.logical_and(n > 1, [True, False]), tf.float32)
+    return found[1], other, tf.cast(mask, tf.float32) * x
 expect_loop("conditions", conditions, floats(1, 8), floats(3, 8), floats(9, 8))
 
 def decides(x, n):

@@ -15,6 +15,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/stream_executor.h"
+#include "tensorflow/core/util/bcast.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -52,20 +53,24 @@ class LogicOfDecided : public OpKernel {
   void Compute(OpKernelContext* context) override {
     const Tensor& x = context->input(0);
     const Tensor& y = context->input(1);
-    const bool of_y = x.dims() == 0;
-    OP_REQUIRES(
-        context, of_y || y.dims() == 0 || x.shape() == y.shape(),
-        absl::UnimplementedError(absl::StrCat(
-            name(), " has inputs of two shapes, ", x.shape().DebugString(),
-            " and ", y.shape().DebugString())));
+    const BCast shapes(BCast::FromShape(x.shape()), BCast::FromShape(y.shape()),
+                       /*fewer_dims_optimization=*/false,
+                       /*return_flattened_batch_indices=*/true);
+    OP_REQUIRES(context, shapes.IsValid(),
+                absl::InvalidArgumentError(absl::StrCat(
+                    name(), " has inputs of shapes ", x.shape().DebugString(),
+                    " and ", y.shape().DebugString())));
     Tensor* z = nullptr;
-    OP_REQUIRES_OK(
-        context, context->allocate_output(0, of_y ? y.shape() : x.shape(), &z));
-    const auto at = [](const Tensor& tensor, int64_t i) {
-      return tensor.flat<bool>()(tensor.dims() == 0 ? 0 : i);
+    OP_REQUIRES_OK(context, context->allocate_output(
+                                0, BCast::ToShape(shapes.output_shape()), &z));
+    // Where an output's inputs are; empty if they are in the same place.
+    const auto& of_x = shapes.x_batch_indices();
+    const auto& of_y = shapes.y_batch_indices();
+    const auto at = [](const Tensor& tensor, const auto& places, int64_t i) {
+      return tensor.flat<bool>()(places.empty() ? i : places[i]);
     };
     for (int64_t i = 0; i < z->NumElements(); ++i) {
-      z->flat<bool>()(i) = Logic()(at(x, i), at(y, i));
+      z->flat<bool>()(i) = Logic()(at(x, of_x, i), at(y, of_y, i));
     }
   }
 };

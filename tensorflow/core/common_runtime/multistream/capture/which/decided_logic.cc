@@ -9,7 +9,6 @@
 
 namespace tensorflow::multistream {
 
-// Both inputs have the same shape, or one is a scalar.
 REGISTER_OP(kAndOfDecided)
     .Input("x: bool")
     .Input("y: bool")
