@@ -98,16 +98,25 @@ def checked(i):
         return tf.gather(large, i)
 compare("assert", checked, ids)
 
-side = tf.cuda.captured(mode="auto")(on_gpu(checked))
-before, right = replayed(), ids()
-for i in range(30):
-    fails = i % 5 == 4
-    try:
-        found = side(tf.constant(right + np.int32(100 * fails))).numpy()
-        check((found == large.numpy()[right]).all() and not fails, "an assert that holds")
-    except tf.errors.InvalidArgumentError as error:
-        check(fails and "an id is too large" in str(error), "an assert that fails")
-check(replayed() > before + 20, f"replayed with asserts: {tf.cuda.capture_report()}")
+# As on a GPU, where a text is always on the CPU.
+def with_text_of_the_host(i):
+    with tf.device("/CPU:0"):
+        text = tf.constant("an id is too large")
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(i < 50), [text, i])]):
+        return tf.gather(large, i)
+compare("a text of the host", with_text_of_the_host, ids)
+
+for checked in (checked, with_text_of_the_host):
+    side = tf.cuda.captured(mode="auto")(on_gpu(checked))
+    before, right = replayed(), ids()
+    for i in range(30):
+        fails = i % 5 == 4
+        try:
+            found = side(tf.constant(right + np.int32(100 * fails))).numpy()
+            check((found == large.numpy()[right]).all() and not fails, "an assert that holds")
+        except tf.errors.InvalidArgumentError as error:
+            check(fails and "an id is too large" in str(error), "an assert that fails")
+    check(replayed() > before + 20, f"replayed with asserts: {tf.cuda.capture_report()}")
 """
 
 

@@ -188,6 +188,7 @@ def test_sessions_and_threads() -> None:
     kit.run_captured(
         COMPARE,
         """
+tf.config.experimental.enable_tensor_float_32_execution(False)  # NumPy has no such rounding
 with tf.Graph().as_default(), tf.device(GPU):
     fed = tf1.placeholder(tf.float32, [None, 6])
     w = tf1.get_variable("w", initializer=floats(6, 6), use_resource=True)

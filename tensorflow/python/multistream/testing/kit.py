@@ -216,7 +216,9 @@ def run_checks(code: str, groups: int = 4, limit: float = 600, **more: str) -> s
     """Runs code between prologue and epilogue, for `limit` seconds at most, with stream groups."""
     program = PROLOGUE + textwrap.dedent(code) + EPILOGUE
     done = python(["-c", program], environment(groups, **more), timeout=limit)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert done.returncode == 0, "\n".join(
+        [f"rc {done.returncode}", done.stdout[-2000:], done.stderr[-20000:]]
+    )
     return done.stdout
 
 

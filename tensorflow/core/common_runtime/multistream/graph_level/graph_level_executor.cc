@@ -94,6 +94,7 @@ class GraphLevelExecutor : public Executor {
     capturable.obstacle = values.obstacle;
     if (values.obstacle.empty()) {
       capturable = ClassifyForCapture(recorded, LibraryOf(params));
+      capturable.messages = std::move(values.messages);
     }
     if (capturable.obstacle.empty() && capturable.is_compiled) {
       capturable.obstacle = ObstacleInXla();

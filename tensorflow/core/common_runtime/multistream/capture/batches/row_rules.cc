@@ -418,7 +418,7 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       {"v", &Rules::Image,
        "AvgPool AvgPool3D DepthToSpace MaxPool MaxPool3D SpaceToDepth"},
       {"vpp", &Rules::PoolOfInputs, "MaxPoolV2"},
-      {"vs", &Rules::Image, "ResizeBilinear ResizeNearestNeighbor"},
+      {"vs", &Rules::Image, "ResizeBilinear"},
       {"vw", &Rules::Image, "Conv2D Conv3D DepthwiseConv2dNative"},
       {"swv", &Rules::Image, "Conv2DBackpropInput"},
       {"vw*", &Rules::FusedConvolution, "_FusedConv2D"},

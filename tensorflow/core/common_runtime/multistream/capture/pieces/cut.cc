@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
@@ -79,7 +80,7 @@ class Cutter {
       bool is_final = true;
       for (const auto& [id, nodes] : levels_.Pieces()) {
         absl::StatusOr<std::optional<Piece>> piece = MakePiece(id, nodes);
-        if (!piece.ok()) return Cut();
+        if (!piece.ok()) return NotCut(piece.status());
         if (piece->has_value()) {
           cut.pieces.push_back(*std::move(*piece));
         } else {
@@ -89,11 +90,7 @@ class Cutter {
       if (!is_final) continue;
       if (cut.pieces.empty()) return cut;
       absl::StatusOr<std::unique_ptr<Graph>> rest = MakeRest(cut.pieces);
-      if (!rest.ok()) {
-        LOG(ERROR) << "Multi-stream: a graph could not be cut: "
-                   << rest.status();
-        return Cut();
-      }
+      if (!rest.ok()) return NotCut(rest.status());
       cut.graph = *std::move(rest);
       VLOG(1) << "A graph of " << old_.num_op_nodes() << " nodes is cut into "
               << cut.pieces.size() << " pieces after " << round + 1
@@ -104,6 +101,11 @@ class Cutter {
   }
 
  private:
+  static Cut NotCut(const absl::Status& status) {
+    LOG(ERROR) << "Multi-stream: a graph could not be cut: " << status;
+    return Cut();
+  }
+
   // What a piece's nodes take from others and give to others.
   struct Border {
     std::vector<Output> takes;
@@ -275,14 +277,9 @@ class Cutter {
     absl::flat_hash_map<Output, Node*> arguments;
     for (size_t i = 0; i < border.takes.size(); ++i) {
       const Output& output = border.takes[i];
-      NodeDef def;
-      def.set_op("_Arg");
+      NodeDef def = ArgumentOfPiece(levels_.TypeOf(output), static_cast<int>(i),
+                                    levels_.IsOnHost(output));
       def.set_name(absl::StrCat("_multi_stream_", name, "_argument_", i));
-      AddNodeAttr("T", levels_.TypeOf(output), &def);
-      AddNodeAttr("index", static_cast<int>(i), &def);
-      if (MayCross(levels_.TypeOf(output))) {
-        AddNodeAttr(kOnHostAttr, levels_.IsOnHost(output), &def);
-      }
       if (decide.count(output) > 0) AddNodeAttr(kDecidesAttr, true, &def);
       TF_ASSIGN_OR_RETURN(arguments[output],
                           AddNode(std::move(def), device, graph.get()));
@@ -323,18 +320,16 @@ class Cutter {
     }
     for (size_t i = 0; i < border.gives.size(); ++i) {
       const Output& output = border.gives[i];
-      NodeDef def;
-      def.set_op("_Retval");
+      NodeDef def = ResultOfPiece(levels_.TypeOf(output), static_cast<int>(i),
+                                  levels_.IsOnHost(output));
       def.set_name(absl::StrCat("_multi_stream_", name, "_result_", i));
       def.add_input(old_.FindNodeId(output.first)->name());
-      AddNodeAttr("T", levels_.TypeOf(output), &def);
-      AddNodeAttr("index", static_cast<int>(i), &def);
-      AddNodeAttr(kOnHostAttr, levels_.IsOnHost(output), &def);
       TF_ASSIGN_OR_RETURN(Node * result,
                           AddNode(std::move(def), device, graph.get()));
       graph->AddEdge(made[output.first], output.second, result, 0);
     }
     FixupSourceAndSinkEdges(graph.get());
+    TF_RETURN_IF_ERROR(ValidateMemoryTypes(DEVICE_GPU, graph.get()));
     return graph;
   }
 
@@ -465,6 +460,7 @@ class Cutter {
       }
     }
     FixupSourceAndSinkEdges(graph.get());
+    TF_RETURN_IF_ERROR(ValidateMemoryTypes(DEVICE_GPU, graph.get()));
     return graph;
   }
 

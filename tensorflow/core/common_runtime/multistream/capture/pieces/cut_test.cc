@@ -144,14 +144,14 @@ TEST(CutTest, IntegersOfTheGpuStayThereInAPiece) {
                    "Where _Arg _Arg _MultiStreamPiece _Retval _Retval"}));
   EXPECT_EQ(CutOf("n = Neg(Cast(Tanh(x())) DstT=int32); other(n);"
                   "result(Exp(x())); Where(x())"),
-            (Texts{"Cast Exp Tanh _Arg _Arg _Retval _Retval",
+            (Texts{"Cast Exp Tanh _Arg _Arg _DeviceRetval _Retval",
                    "Neg Where _Arg _Arg _Arg _MultiStreamPiece _Retval "
                    "_Retval"}));
   // A size that is computed on the GPU ends a piece, and is a part of the key
   // of the next one.
   EXPECT_EQ(CutOf("n = Cast(Tanh(x())) DstT=int32;"
                   "result(Exp(Tile(x(), n))); Where(x())"),
-            (Texts{"Cast Tanh _Arg _Retval", "Exp Tile _Arg _Arg _Retval",
+            (Texts{"Cast Tanh _Arg _DeviceRetval", "Exp Tile _Arg _Arg _Retval",
                    "Where _Arg _Arg _Arg _MultiStreamPiece _MultiStreamPiece "
                    "_Retval"}));
 }

@@ -69,6 +69,7 @@ absl::Status PadRows(
 
 StepInterface::StepInterface(const Capturable& graph)
     : receives(Parsed(graph.receives)),
+      messages(Parsed(graph.messages)),
       sends(Parsed(graph.sends)),
       checks(Parsed(graph.checks)),
       arguments(graph.arguments),
@@ -118,13 +119,16 @@ class CapturedCall::EarlierReceived : public RendezvousInterface {
   }
   void RecvAsync(const ParsedKey& key, const Args& args,
                  DoneCallback done) override {
-    const auto i = StepInterface::IndexOf(key, call_->step_.receives);
-    if (!i.has_value()) {
+    const StepInterface& step = call_->step_;
+    if (const auto i = StepInterface::IndexOf(key, step.receives)) {
+      const Received& it = call_->received_[*i];
+      done(it.status, it.send_args, args, ValueOf(*i), it.is_dead);
+    } else if (const auto k = StepInterface::IndexOf(key, step.messages)) {
+      const Received& it = call_->received_[step.receives.size() + *k];
+      done(it.status, it.send_args, args, it.message, it.is_dead);
+    } else {
       call_->args_.rendezvous->RecvAsync(key, args, std::move(done));
-      return;
     }
-    const Received& it = call_->received_[*i];
-    done(it.status, it.send_args, args, ValueOf(*i), it.is_dead);
   }
   void StartAbort(const absl::Status& status) override {
     call_->args_.rendezvous->StartAbort(status);
@@ -196,25 +200,30 @@ CapturedCall::CapturedCall(const StepInterface& step,
       group_(group),
       run_as_always_(std::move(run_as_always)),
       done_(std::move(done)),
-      received_(step.receives.size()) {
+      received_(step.receives.size() + step.messages.size()) {
   inputs_.received.resize(step.receives.size());
 }
 
 void CapturedCall::Receive(const std::shared_ptr<CapturedCall>& call,
                            std::function<void()> then) {
-  const std::vector<StepInterface::Key>& keys = call->step_.receives;
-  call->pending_.store(static_cast<int>(keys.size()) + 1);
+  const StepInterface& step = call->step_;
+  const size_t values = step.receives.size();
+  call->pending_.store(static_cast<int>(call->received_.size()) + 1);
   Rendezvous::Args on_host;
   on_host.alloc_attrs = PinnedMemory();
   on_host.cancellation_manager = call->args_.cancellation_manager;
-  for (size_t i = 0; i < keys.size(); ++i) {
+  for (size_t i = 0; i < call->received_.size(); ++i) {
+    const bool is_message = i >= values;
+    const StepInterface::Key& key =
+        is_message ? step.messages[i - values] : step.receives[i];
     call->args_.rendezvous->RecvAsync(
-        keys[i].parsed, on_host,
-        [call, i, then](
+        key.parsed, on_host,
+        [call, i, is_message, then](
             const absl::Status& status, const Rendezvous::Args& send_args,
             const Rendezvous::Args&, const Tensor& value, bool is_dead) {
-          call->received_[i] = {status, send_args, is_dead};
-          call->inputs_.received[i] = value;
+          Received& it = call->received_[i];
+          it = {status, send_args, is_dead, Tensor()};
+          (is_message ? it.message : call->inputs_.received[i]) = value;
           if (call->pending_.fetch_sub(1) == 1) then();
         });
   }

@@ -65,6 +65,7 @@ struct StepInterface {
   bool AreChecked(const std::vector<Tensor>& made) const;
 
   const std::vector<Key> receives;
+  const std::vector<Key> messages;
   const std::vector<Key> sends;
   const std::vector<Key> checks;
   const std::vector<Capturable::Argument> arguments;
@@ -132,6 +133,7 @@ class CapturedCall {
     absl::Status status;
     Rendezvous::Args send_args;
     bool is_dead = false;
+    Tensor message;  // if it is one
   };
 
   CapturedCall(const StepInterface& step, const Executor::Args& args,
@@ -204,7 +206,7 @@ class CapturedCall {
   const RunAsAlways run_as_always_;
   const Executor::DoneCallback done_;
   std::atomic<int> pending_{0};
-  std::vector<Received> received_;
+  std::vector<Received> received_;  // then, what messages are
   StepInputs inputs_;
   std::vector<core::RefCountPtr<Var>> variables_;
   std::vector<GpuGroups::StateKey> state_;

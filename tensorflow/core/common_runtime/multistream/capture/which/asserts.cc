@@ -4,6 +4,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 
 #include "absl/algorithm/container.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
@@ -18,7 +19,8 @@ constexpr char kCheck[] = "_multi_stream_check";
 bool IsAssert(const Node& node) { return node.type_string() == "Assert"; }
 
 bool IsMessage(const Node& node) {
-  return node.IsConstant() && node.output_type(0) == DT_STRING &&
+  return (node.IsConstant() || (node.IsRecv() && IsEarlyValue(node))) &&
+         node.output_type(0) == DT_STRING &&
          absl::c_all_of(node.out_nodes(), [](const Node* user) {
            return !user->IsOp() || IsAssert(*user);
          });

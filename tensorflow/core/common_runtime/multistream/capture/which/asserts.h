@@ -18,7 +18,8 @@ namespace tensorflow::multistream {
 
 bool IsAssert(const Node& node);
 
-// Whether the node is a text that only Asserts use.
+// Whether the node is a text that only Asserts use: a constant, or what the
+// step receives early, as on a GPU, which has no such constants.
 bool IsMessage(const Node& node);
 
 // A _Send, called `name`, of the condition of `assertion` to the host of its

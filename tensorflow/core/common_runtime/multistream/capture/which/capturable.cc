@@ -18,6 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -34,27 +35,6 @@
 
 namespace tensorflow::multistream {
 namespace {
-
-// The rendezvous key of a send or receive outside loops.
-absl::Status KeyOf(const Node& node, std::string* key) {
-  std::string name, from, to;
-  int64_t incarnation;
-  TF_RETURN_IF_ERROR(GetNodeAttr(node.attrs(), "tensor_name", &name));
-  TF_RETURN_IF_ERROR(GetNodeAttr(node.attrs(), "send_device", &from));
-  TF_RETURN_IF_ERROR(GetNodeAttr(node.attrs(), "recv_device", &to));
-  TF_RETURN_IF_ERROR(
-      GetNodeAttr(node.attrs(), "send_device_incarnation", &incarnation));
-  if (from == to) {
-    return absl::InvalidArgumentError(
-        "copies between the GPU and the host in the middle of the step");
-  }
-  if (!IsOfType(node.IsRecv() ? from : to, DEVICE_CPU)) {
-    return absl::InvalidArgumentError("has another device at its other end");
-  }
-  *key = Rendezvous::CreateKey(from, static_cast<uint64_t>(incarnation), to,
-                               name, FrameAndIter(0, 0));
-  return absl::OkStatus();
-}
 
 bool IsVariableArgument(const Node& node) {
   return node.IsArg() && node.output_type(0) == DT_RESOURCE;
@@ -203,8 +183,8 @@ class Classifier {
       }
     }
     if (node.IsSend() || node.IsRecv()) return ObstacleAtTransfer(node);
-    if (node.type_string() == "_Arg") return ObstacleAtArgument(node);
-    if (node.type_string() == "_Retval") {
+    if (IsArgument(node)) return ObstacleAtArgument(node);
+    if (IsResult(node)) {
       Capturable::Result& result = found.results.emplace_back();
       result.on_host = EndIsOnHost(node);
       result.on_device = IsOnDevice(node);

@@ -43,6 +43,8 @@ struct Capturable {
     bool decides = false;
   };
   std::vector<std::string> receives;
+  // Received, and needed only if a check does not hold (ValuesOnDevice).
+  std::vector<std::string> messages;
   std::vector<Argument> arguments;
 
   // The variables that the graph may read or change.

@@ -3,6 +3,8 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 
+#include <string>
+
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
@@ -45,9 +47,8 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       "AvgPool", "AvgPool3D", "BatchToSpaceND", "Conv2D", "Conv2DBackpropInput",
       "Conv3D", "DepthToSpace", "DepthwiseConv2dNative", "ExtractImagePatches",
       "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool",
-      "MaxPool3D", "MaxPoolV2", "MirrorPad", "ResizeBilinear",
-      "ResizeNearestNeighbor", "SpaceToBatchND", "SpaceToDepth",
-      "_FusedBatchNormEx", "_FusedConv2D",
+      "MaxPool3D", "MaxPoolV2", "MirrorPad", "ResizeBilinear", "SpaceToBatchND",
+      "SpaceToDepth", "_FusedBatchNormEx", "_FusedConv2D",
       // Reductions and scans.
       "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum",
       "CumulativeLogsumexp", "EuclideanNorm", "InTopKV2", "L2Loss",
@@ -72,10 +73,9 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       "FusedBatchNormGradV2", "FusedBatchNormGradV3", "InvGrad",
       "LeakyReluGrad", "MaxPool3DGrad", "MaxPoolGrad", "MirrorPadGrad",
       "ReciprocalGrad", "Relu6Grad", "ReluGrad", "ResizeBilinearGrad",
-      "ResizeNearestNeighborGrad", "RsqrtGrad", "SeluGrad", "SigmoidGrad",
-      "SoftmaxCrossEntropyWithLogits", "SoftplusGrad", "SoftsignGrad",
-      "SparseSoftmaxCrossEntropyWithLogits", "SqrtGrad", "StridedSliceGrad",
-      "TanhGrad",
+      "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftmaxCrossEntropyWithLogits",
+      "SoftplusGrad", "SoftsignGrad", "SparseSoftmaxCrossEntropyWithLogits",
+      "SqrtGrad", "StridedSliceGrad", "TanhGrad",
       // Numbers to ids, and counts: Keras's Discretization, Hashing and
       // CategoryEncoding.
       "Bincount", "Bucketize", "DenseBincount", "_TensorToHashBucketFast",
@@ -112,6 +112,17 @@ bool ScattersOnHost(const Node& node) {
   return (op == "ScatterNd" || absl::StartsWith(op, "TensorScatter")) &&
          TryGetNodeAttr(node.attrs(), "T", &type) &&
          (DataTypeIsInteger(type) || type == DT_BOOL);
+}
+
+// TensorFlow's own kernels of these ops ask CUDA whether the stream has
+// completed, which ends a capture.
+bool AsksStream(const Node& node) {
+  std::string format;
+  const absl::string_view op = node.type_string();
+  return op == "ResizeNearestNeighbor" || op == "ResizeNearestNeighborGrad" ||
+         (op == "AvgPoolGrad" &&
+          TryGetNodeAttr(node.attrs(), "data_format", &format) &&
+          format == "NHWC");
 }
 
 }  // namespace
@@ -169,6 +180,7 @@ bool IsListed(absl::string_view op) {
 }
 
 const char* ObstacleAtOp(const Node& node) {
+  if (AsksStream(node)) return "asks whether the GPU has completed";
   if (!IsListed(node.type_string())) {
     return "is not known to launch the same kernels in each step";
   }

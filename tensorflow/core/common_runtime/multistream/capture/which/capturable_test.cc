@@ -60,6 +60,11 @@ TEST_F(CapturableTest, WhatIsInTheWayIsNamed) {
             "_Send 'y' has a variant"},
            {"i = early() tensor_type=int64; y = send(ScatterNd(i, i, i))",
             "ScatterNd 'ScatterNd' of integers runs on the host"},
+           {"y = send(ResizeNearestNeighbor(early(), {2, 2}))",
+            "ResizeNearestNeighbor' asks whether the GPU has completed"},
+           {"y = send(AvgPoolGrad({1, 4, 4, 1}, early())"
+            " ksize=[1,2,2,1] strides=[1,2,2,1] padding=SAME)",
+            "AvgPoolGrad' asks whether the GPU has completed"},
            {"Tanh(early())", "the graph has no result"}}) {
     PartGraph part(kGpu, kHost);
     part.Add(text);

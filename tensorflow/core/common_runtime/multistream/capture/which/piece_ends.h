@@ -7,6 +7,8 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
 
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -19,11 +21,22 @@ inline constexpr char kDecidesAttr[] = "_multi_stream_decides";
 // Whether the node has kOnHostAttr.
 bool IsEndOfPiece(const Node& node);
 
+// Whether the node is an argument, or a result, of a step or a piece. A
+// _DeviceArg or _DeviceRetval, for int32 on the GPU, is one of a piece only.
+bool IsArgument(const Node& node);
+bool IsResult(const Node& node);
+
 // Whether the tensor of an _Arg or _Retval is on the host: as it says, or, if
 // it is no piece's, for int32.
 bool EndIsOnHost(const Node& end);
 
 bool DecidesSizes(const Node& node);
+
+// Without names and inputs. The kernels take the tensor to be where the tensor
+// is: ops that copy a tensor ask the kernel that gave it. (TensorFlow's _Arg
+// has int32 on the host, and other types on the GPU.)
+NodeDef ArgumentOfPiece(DataType type, int index, bool on_host);
+NodeDef ResultOfPiece(DataType type, int index, bool on_host);
 
 }  // namespace tensorflow::multistream
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "absl/status/status.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -19,6 +20,8 @@ using Transfer = std::tuple<std::string, std::string, std::string>;
 // The transfer of a send or receive.
 Transfer TransferOf(const Node& node);
 std::string TensorNameOf(const Node& node);
+// The rendezvous key of a send or receive outside loops.
+absl::Status KeyOf(const Node& node, std::string* key);
 
 // Whether the node sends or receives within one device, as between the GPU and
 // the host for ops of the GPU.

@@ -468,6 +468,14 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
   if (!has_host_values) return values;
   Mover mover(graph);
   auto made = mover.Make();
+  for (const Node* node : graph.op_nodes()) {
+    if (!made.ok() || !node->IsRecv() || !IsMessage(*node)) continue;
+    if (const absl::Status status =
+            KeyOf(*node, &values.messages.emplace_back());
+        !status.ok()) {
+      made = status;
+    }
+  }
   if (made.ok()) {
     values.graph = *std::move(made);
   } else {

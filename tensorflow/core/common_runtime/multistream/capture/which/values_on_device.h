@@ -37,6 +37,9 @@ struct ValuesOnDevice {
   // a value on the host.
   std::string obstacle;
   std::string obstacle_at;  // the node's name
+  // The keys of received texts that `graph` lacks: only an Assert that fails
+  // needs them.
+  std::vector<std::string> messages;
 };
 
 // `graph` is one GPU's part of a step. Memory types are those of GPU kernels,
