@@ -10,7 +10,7 @@ import pytest
 
 from multistream.testing.kit import run_captured
 
-FUNCTIONS = "--xla_gpu_enable_command_buffer="
+FUNCTIONS = "--xla_gpu_enable_command_buffer="  # set by itself
 CLUSTERS = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit=true --tf_xla_min_cluster_size=2"
 AT_ONCE = "--tf_xla_enable_lazy_compilation=false"
 
@@ -39,7 +39,7 @@ def report():
 
 
 def run(
-    code: str, clusters: str = "", functions: str = FUNCTIONS, verify: str = "1", **more: str
+    code: str, clusters: str = "", functions: str = "", verify: str = "1", **more: str
 ) -> None:
     """Runs code with two groups whose steps are captured, each replay verified."""
     # TF_XLA_FLAGS are read when XLA is first used, XLA_FLAGS at the import.
@@ -155,7 +155,7 @@ expect_rows("a shape", called(lambda x: tf.reshape(x, [tf.shape(x)[0] * 2, -1]) 
 
 @pytest.mark.parametrize(
     ("compiled", "clusters", "functions", "says"),
-    [(True, "", "", f"XLA_FLAGS={FUNCTIONS}"), (False, CLUSTERS, FUNCTIONS, AT_ONCE)],
+    [(True, "", FUNCTIONS + "FUSION", f"XLA_FLAGS={FUNCTIONS}"), (False, CLUSTERS, FUNCTIONS, AT_ONCE)],
     ids=["graphs that XLA may launch itself", "clusters that XLA may not compile"],
 )
 def test_flags_that_are_in_the_way_are_named(

@@ -277,7 +277,9 @@ const std::vector<Variable>& Variables() {
                }),
        "",
        "`--xla_gpu_enable_command_buffer=` has XLA launch no CUDA graphs of "
-       "its own, which no recording can have"},
+       "its own, which no recording can have; set by itself where "
+       "`TF_MULTI_STREAM_CAPTURE` is `auto` or `require`, unless the variable "
+       "has that flag"},
 
       {kSharePoolVariable, Switch(&Options::share_pool), "false",
        "one pool of memory, with one limit, for all groups of a GPU: "

@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/public/version.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -40,8 +42,28 @@ const absl::StatusOr<Options>* Kept(std::string text, Options options) {
   return known;
 }
 
+// XLA launches CUDA graphs of its own, which no recording can have. Turns them
+// off where steps are captured, unless XLA_FLAGS has a word on it or names a
+// file. XLA reads its flags later, when it is first used.
+bool TurnOffGraphsOfXla() {
+  // An older XLA ends the process at a flag that it does not know.
+  if (TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 16) return false;
+  const std::string capture = FromEnvironment(kCaptureVariable).value_or("");
+  std::string flags = FromEnvironment(kXlaFlagsVariable).value_or("");
+  if ((capture != "auto" && capture != "require") ||
+      absl::StrContains(flags, kXlaCommandBufferFlag) ||
+      (!flags.empty() && flags[0] != '-')) {
+    return false;
+  }
+  if (!flags.empty()) flags += " ";
+  return setenv(kXlaFlagsVariable,
+                absl::StrCat(flags, kXlaCommandBufferFlag).c_str(),
+                /*overwrite=*/1) == 0;
+}
+
 // The options of the environment, from the moment of construction.
 struct Environment {
+  const bool turned_off = TurnOffGraphsOfXla();
   bool has_variables = false;
   absl::StatusOr<Options> options =
       ParseOptions([this](const std::string& name) {

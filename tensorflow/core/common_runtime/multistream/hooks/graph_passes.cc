@@ -37,11 +37,12 @@ class MarkWholeGraphPass : public GraphOptimizationPass {
   }
 };
 
-class MoveLoopValuesPass : public GraphOptimizationPass {
+class MoveValuesPass : public GraphOptimizationPass {
  public:
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
     if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
       MoveLoopValues(options.graph->get());
+      MoveShapes(options.graph->get());
       if (ProcessOptions()->emulated_gpus > 0) {
         MoveResults(options.graph->get());
       }
@@ -96,7 +97,7 @@ const bool registered = [] {
                    kFunctionGroupsPhase,
                    std::make_unique<AssignFunctionGroupsPass>());
   passes->Register(OptimizationPassRegistry::POST_PLACEMENT, kLastPhase,
-                   std::make_unique<MoveLoopValuesPass>());
+                   std::make_unique<MoveValuesPass>());
   passes->Register(OptimizationPassRegistry::POST_PARTITIONING, kLastPhase,
                    std::make_unique<MarkPartsPass>());
   return true;

@@ -131,7 +131,7 @@ SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
                              const GraphTraits& traits, bool share_constants)
     : gpu_(gpu),
       share_constants_(share_constants),
-      make_(params.create_kernel),
+      make_(MakeKernelOrHostKernel(params)),
       delete_(params.delete_kernel),
       readers_(traits.readers) {
   kernel_traits_.has_references = traits.has_references;

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -59,9 +60,7 @@ class SharedKernels {
 
   const int gpu_;
   const bool share_constants_;
-  const std::function<absl::Status(const std::shared_ptr<const NodeProperties>&,
-                                   OpKernel**)>
-      make_;
+  const MakeKernel make_;
   const std::function<void(OpKernel*)> delete_;
   const absl::flat_hash_set<std::string> readers_;
 

@@ -396,15 +396,14 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
        "Floor Imag Inv Invert IsFinite IsInf IsNan LeakyRelu Lgamma Log Log1p "
        "LogicalNot Ndtri Neg OnesLike Real Reciprocal Relu Relu6 Rint Round "
        "Rsqrt Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square Tan "
-       "Tanh ZerosLike _MultiStreamNotOfDecided"},
+       "Tanh ZerosLike"},
       {"v*", &Rules::Broadcast,
        "Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue "
        "Complex Div DivNoNan Equal FloorDiv FloorMod Greater GreaterEqual "
        "Igamma Igammac LeftShift Less LessEqual LogicalAnd LogicalOr Maximum "
        "Minimum Mod Mul MulNoNan NextAfter NotEqual Polygamma Pow RealDiv "
        "RightShift SelectV2 SquaredDifference Sub TruncateDiv TruncateMod "
-       "Xdivy Xlog1py Xlogy Zeta _MultiStreamAndOfDecided "
-       "_MultiStreamOrOfDecided"},
+       "Xdivy Xlog1py Xlogy Zeta"},
       {"vvv", &Rules::Select, "Select"},
       {"vw", &Rules::BiasAdd, "BiasAdd BiasAddV1"},
       {"v*", &Rules::Each,

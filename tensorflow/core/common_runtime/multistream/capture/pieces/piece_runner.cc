@@ -12,12 +12,13 @@
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/cut.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
+#include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_requires.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/refcount.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -67,8 +68,9 @@ class OpFrame : public CallFrameInterface {
 // loop, several iterations may run at once.
 class OwnCopies : public RendezvousInterface {
  public:
-  explicit OwnCopies(std::shared_ptr<RendezvousInterface> outer)
-      : outer_(std::move(outer)), own_(NewLocalRendezvous()) {}
+  OwnCopies(std::shared_ptr<RendezvousInterface> outer,
+            const DeviceMgr* devices)
+      : outer_(std::move(outer)), own_(devices) {}
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
@@ -79,18 +81,18 @@ class OwnCopies : public RendezvousInterface {
     For(key)->RecvAsync(key, args, std::move(done));
   }
   void StartAbort(const absl::Status& status) override {
-    own_->StartAbort(status);
+    own_.StartAbort(status);
     if (outer_ != nullptr) outer_->StartAbort(status);
   }
 
  private:
   RendezvousInterface* For(const ParsedKey& key) {
     const bool is_own = outer_ == nullptr || key.src_device == key.dst_device;
-    return is_own ? own_.get() : outer_.get();
+    return is_own ? &own_ : outer_.get();
   }
 
   const std::shared_ptr<RendezvousInterface> outer_;  // or nullptr
-  const core::RefCountPtr<Rendezvous> own_;
+  PrivateIntraProcessRendezvous own_;
 };
 
 // What an executor of a called function gets from the op that calls it.
@@ -181,13 +183,14 @@ void PieceRunner::Run(OpKernelContext* context,
   StreamGroup* group = step->group();
   captured_->Run(
       args, group,
-      [this, args, step, group, is_replayed](
+      [this, args, step, group, is_replayed,
+       devices = context->function_library()->device_mgr()](
           std::shared_ptr<RendezvousInterface> rendezvous,
           CallFrameInterface* frame, Executor::DoneCallback then) {
         *is_replayed = false;
         Executor::Args ours = args;
         ours.call_frame = frame;
-        auto own = std::make_shared<OwnCopies>(std::move(rendezvous));
+        auto own = std::make_shared<OwnCopies>(std::move(rendezvous), devices);
         // What has been received is on the host.
         auto to_group = std::make_shared<GroupRendezvous>(
             own.get(), step, group, leader_->group_device(0),

@@ -9,7 +9,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/decided_logic.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
@@ -92,7 +91,7 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       // Loops and branches, which values on the host decide.
       "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
       // Of recordings only.
-      "HostConst", kCopyOfDecided, kAndOfDecided, kNotOfDecided, kOrOfDecided};
+      "HostConst", kCopyOfDecided};
   return *ops;
 }
 

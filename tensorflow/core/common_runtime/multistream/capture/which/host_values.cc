@@ -186,6 +186,34 @@ void MoveLoopValues(Graph* graph) {
   }
 }
 
+void MoveShapes(Graph* graph) {
+  for (Node* node : graph->op_nodes()) {
+    const Edge* tensor = nullptr;
+    if (!GivesShape(*node) || !node->requested_device().empty() ||
+        !IsOfType(node->assigned_device_name(), DEVICE_CPU) ||
+        node->num_inputs() != 1 || !node->input_edge(0, &tensor).ok() ||
+        !DataTypeCanUseMemcpy(node->input_type(0)) || !HasKernelOnGpu(*node)) {
+      continue;
+    }
+    std::string device;
+    bool is_moved = true;
+    for (const Edge* edge : node->out_edges()) {
+      if (edge->IsControlEdge()) continue;
+      const std::string& of_user = edge->dst()->assigned_device_name();
+      if (device.empty()) device = of_user;
+      is_moved = is_moved && of_user == device;
+    }
+    is_moved =
+        is_moved && IsOfType(device, DEVICE_GPU) &&
+        absl::c_any_of(tensor->src()->out_edges(), [&](const Edge* edge) {
+          return !edge->IsControlEdge() &&
+                 edge->src_output() == tensor->src_output() &&
+                 edge->dst()->assigned_device_name() == device;
+        });
+    if (is_moved) node->set_assigned_device_name(device);
+  }
+}
+
 void MoveResults(Graph* graph) {
   std::vector<Node*> order;
   FixupSourceAndSinkEdges(graph);

@@ -57,6 +57,11 @@ ValueWaits WaitsOf(const Node& receive);
 // computes anything outside its GPU.
 void MoveLoopValues(Graph* graph);
 
+// Moves the ops that give a tensor's shape to the GPU whose ops take the shape,
+// if the tensor goes there, too: TensorFlow has them where the tensor is made,
+// and on the GPU the shape would be any value from the host.
+void MoveShapes(Graph* graph);
+
 // Moves a function's results, which no device was asked for, to the GPU that
 // computes them. TensorFlow places such nodes on a GPU by itself, but not on an
 // emulated one, whose results would go to the host and back.

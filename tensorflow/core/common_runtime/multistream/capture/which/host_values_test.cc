@@ -118,6 +118,27 @@ TEST_F(LoopValuesTest, AGraphWithoutLoopsIsNotTouched) {
   EXPECT_EQ(part_["x"]->assigned_device_name(), kHost);
 }
 
+TEST(ShapesTest, AreOnTheGpuThatHasTheTensorToo) {
+  PartGraph graph(kGpu, kHost);
+  graph.Add(
+      "x = arg(); y = arg(); z = arg(); n = Shape(x); m = Shape(y);"
+      "k = Size(z); asked = Rank(x); rows = Reshape(x, n); more = Fill(m, 1);"
+      "less = Neg(z); both = Fill(k, 2); other = Neg(k); AddV2(asked, 1)");
+  for (Node* node : graph.graph.op_nodes()) {
+    node->set_assigned_device_name(kHost);
+  }
+  for (const std::string name : {"rows", "more", "less", "both"}) {
+    graph[name]->set_assigned_device_name(kGpu);
+  }
+  graph["asked"]->set_requested_device(kHost);
+  MoveShapes(&graph.graph);
+  EXPECT_EQ(graph["n"]->assigned_device_name(), kGpu);
+  // The tensor stays on the host; the host takes the shape; as was asked.
+  for (const std::string name : {"m", "k", "asked"}) {
+    EXPECT_EQ(graph[name]->assigned_device_name(), kHost) << name;
+  }
+}
+
 // Only what no device was asked for, and what one GPU gives alone.
 TEST(ResultsTest, AreOnTheGpuThatComputesThem) {
   PartGraph graph(kGpu, kHost);

@@ -17,7 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/decided_logic.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/decided_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/wider_ops.h"
@@ -29,6 +29,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow::multistream {
@@ -168,15 +169,19 @@ class Mover {
             NameOf(*made.node), " gives the host what shapes do not decide"));
       }
     }
-    if (const char* op = LogicOnHost(node.type_string()); op != nullptr) {
+    if (MayRunOnHost(node) && (absl::c_linear_search(inputs, DEVICE_MEMORY) ||
+                               absl::c_linear_search(outputs, DEVICE_MEMORY))) {
       TF_ASSIGN_OR_RETURN(const bool decided, HasDecidedInputs(node));
-      if (decided) return AddLogic(node, op);
+      if (decided) return AddOnHost(node);
     }
     for (int i = 0; i < node.num_inputs(); ++i) {
       if (inputs[i] != HOST_MEMORY || HasNoPlace(node.input_type(i))) continue;
       if (IsBackEdge(node, i)) continue;
       TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, i));
-      if (made.place == Place::kDevice && !made.is_constant) return Move(node);
+      if (made.place != Place::kDevice || made.is_constant) continue;
+      VLOG(2) << NameOf(node) << " takes what is on the device, "
+              << NameOf(*made.node);
+      return Move(node);
     }
     return AddAsItIs(node, inputs, outputs);
   }
@@ -201,20 +206,20 @@ class Mover {
   absl::StatusOr<bool> HasDecidedInputs(const Node& node) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
       TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, i));
-      if (made.place != Place::kDecided) return false;
+      if (made.place != Place::kDecided && !made.is_constant) return false;
     }
     return true;
   }
 
-  absl::Status AddLogic(const Node& node, const char* op) {
-    NodeDef def;
-    def.set_op(op);
-    def.set_name(NewName(node));
-    for (const std::string& input : node.def().input()) def.add_input(input);
-    TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, std::move(def)));
+  absl::Status AddOnHost(const Node& node) {
+    TF_ASSIGN_OR_RETURN(Node * added,
+                        AddFor(node, multistream::OnHost(node, NewName(node))));
     const MemoryTypeVector types(node.num_inputs(), HOST_MEMORY);
     TF_RETURN_IF_ERROR(AddInputs(node, types, added).status());
-    made_[node.id()] = {{added, 0, Place::kDecided, DT_BOOL}};
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      made_[node.id()].push_back(
+          {added, i, Place::kDecided, node.output_type(i)});
+    }
     return absl::OkStatus();
   }
 

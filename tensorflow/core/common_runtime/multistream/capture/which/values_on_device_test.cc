@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/memory_types.h"
+#include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -47,6 +48,7 @@ std::string Text(const Node& node) {
   }
   std::string op = node.type_string();
   if (op == kCopyOfDecided) op = "copy";
+  if (node.attrs().Find(kRunsOnHostAttr) != nullptr) op = "host " + op;
   if (node.num_outputs() > 0 && node.output_type(0) != DT_FLOAT) {
     absl::StrAppend(&op, "<", DataTypeString(node.output_type(0)), ">");
   }
@@ -115,16 +117,24 @@ TEST(ValuesOnDeviceTest, IntegersAreComputedOnTheDevice) {
            {"result(Cast(Exit(Enter(ids()) frame_name=l)) DstT=float)",
             "_Retval(Cast(Cast<int32>(Exit<int64>(Enter<int64>(Cast<int64>("
             "_Arg<int32>))))))"},
-           // Logic of decided values is computed on the host.
+           // What is computed of decided values is computed on the host.
+           {"n = Prod(GatherV2(Shape(rows()), {0}, 0), {0});"
+            "result(Reshape(rows(), Pack(n, 1) N=2))",
+            "_Retval(Reshape(_Arg, Pack<int32>(host Prod<int32>(host GatherV2"
+            "<int32>(Shape<int32>(_Arg), Const<int32>, Const<int32>), "
+            "Const<int32>), Const<int32>)))"},
+           {"n = Cast(Size(rows())) DstT=int64;"
+            "result(Cast(n) DstT=float)",
+            "_Retval(Cast(copy<int64>(host Cast<int64>(Size<int32>(_Arg)))))"},
            {"n = Size(rows());"
             "c = LogicalAnd(LogicalNot(Less(n, 5)), Less(n, 9));"
             "result(Switch(rows(), c))",
-            "_Retval(Switch(_Arg, _MultiStreamAndOfDecided<bool>("
-            "_MultiStreamNotOfDecided<bool>(Less<bool>(Size<int32>(_Arg), "
+            "_Retval(Switch(_Arg, host LogicalAnd<bool>("
+            "host LogicalNot<bool>(Less<bool>(Size<int32>(_Arg), "
             "Const<int32>)), Less<bool>(Size<int32>(_Arg), Const<int32>))))"},
            {"n = Size(rows());"
             "result(Cast(LogicalOr(Less(n, 5), Less(n, 9))) DstT=float)",
-            "_Retval(Cast(copy<bool>(_MultiStreamOrOfDecided<bool>(Less<bool>("
+            "_Retval(Cast(copy<bool>(host LogicalOr<bool>(Less<bool>("
             "Size<int32>(_Arg), Const<int32>), Less<bool>(Size<int32>(_Arg), "
             "Const<int32>)))))"},
            {"c = LogicalAnd(Less(ids(), 5), Less(ids(), 9));"
