@@ -169,3 +169,44 @@ expect_ops("ids", [(9, 3)], lambda i: tf.reduce_sum(tf.gather(tf.constant(table)
 @pytest.mark.parametrize("code", [ELEMENTWISE, PRODUCTS, MOVES], ids=range(3))
 def test_ops(code: str) -> None:
     run_captured(HELPERS, code)
+
+
+def test_what_is_computed_of_shapes() -> None:
+    """As in a SavedModel, whose batch is of any size: TensorFlow computes some of it on the GPU."""
+    run_captured("""
+w = floats(5, 3)
+with tf.device(GPU):
+    table = tf.Variable(floats(50, 3))
+
+def on_the_gpu(function):
+    def placed(x):
+        with tf.device(GPU):
+            return function(x)
+    return placed
+
+def rows(name, function, *specs):
+    signature = [tf.TensorSpec([None, *shape], dtype) for shape, dtype in specs]
+    called = tf.function(function, input_signature=signature, autograph=False)
+    for count in (3, 5):
+        arguments = [floats(count, *shape) if dtype == tf.float32
+                     else rng.integers(0, 50, [count, *shape]).astype(np.int32)
+                     for shape, dtype in specs]
+        plain = [np.asarray(x) for x in tf.nest.flatten(function(*arguments))]
+        expect(name, called, *arguments)
+        found = [x.numpy() for x in tf.nest.flatten(called(*arguments))]
+        for x, y in zip(found, plain):
+            check(x.shape == y.shape and np.allclose(x, y, atol=1e-3), f"{name}: as eagerly")
+
+rows("tensordot", on_the_gpu(lambda x: tf.tensordot(x, w, 1) * 2.0), ([2, 5], tf.float32))
+rows("rows of a size", on_the_gpu(lambda x: tf.reshape(
+         x * 2.0, [-1, tf.cast(tf.reduce_prod(tf.shape(x, out_type=tf.int64)[1:]), tf.int32)])),
+     ([2, 5], tf.float32))
+rows("a larger size", on_the_gpu(lambda x: tf.tile(x, [tf.cast(tf.math.maximum(
+         tf.size(x, tf.int64) // 5, 2), tf.int32), 1])), ([5], tf.float32))
+
+# The ids are on the host, and so is their shape.
+def with_types(ids):
+    types = tf.fill([tf.shape(ids)[0], 4], 1)
+    return tf.gather(table, ids) + tf.gather(table, types)
+rows("a shape of ids", with_types, ([4], tf.int32))
+""")

@@ -18,6 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -316,6 +317,32 @@ TEST(CutTest, EarlyValuesArePartOfAPiece) {
     const Capturable& piece = cut.pieces[0].capturable;
     EXPECT_EQ(piece.receives.size(), in_branch ? 0 : 1);
     EXPECT_EQ(piece.arguments.size(), in_branch ? 2 : 1);
+  }
+}
+
+TEST(CutTest, WhatXlaCompilesIsInNoPieceWhereXlaLaunchesGraphs) {
+  for (const bool with_xla : {false, true}) {
+    PartGraph part(kGpu, kHost);
+    TF_CHECK_OK(part.graph.AddFunctionDef(
+        FunctionDefHelper::Create(
+            "f", {"x: float"}, {"y: float"}, {},
+            {{{"inside"}, "Tanh", {"x"}, {{"T", DT_FLOAT}}}},
+            {{"y", "inside:y:0"}}),
+        StackTracesMap()));
+    part.Define("x", "_Arg T=float index=0");
+    part.Define("result", "_Retval index=0");
+    part.Add(
+        "call = StatefulPartitionedCall(Exp(Tanh(x()))) f=f Tout=[DT_FLOAT]"
+        "    _XlaMustCompile=true; result(Sin(Cos(call)))");
+    const Cut cut = CutIntoPieces(part.graph, nullptr, with_xla, 1);
+    int calls = 0;
+    for (const Piece& piece : cut.pieces) {
+      for (const Node* node : piece.graph->op_nodes()) {
+        calls += node->type_string() == "StatefulPartitionedCall";
+      }
+    }
+    EXPECT_EQ(cut.pieces.size(), with_xla ? 1 : 2);
+    EXPECT_EQ(calls, with_xla ? 1 : 0);
   }
 }
 

@@ -34,7 +34,7 @@ int OddTo(int level) { return level - (level + 1) % 2; }
 bool IsOfXla(const Node& node) {
   return absl::c_linear_search(node.input_types(), DT_STRING) ||
          absl::c_linear_search(node.output_types(), DT_STRING) ||
-         absl::StartsWith(node.type_string(), "_Xla");
+         absl::StartsWith(node.type_string(), "_Xla") || IsCompiled(node);
 }
 
 bool HandsHandleOn(const Node& node) {

@@ -65,10 +65,6 @@ bool IsCompiledCall(const Node& node) {
           compiled);
 }
 
-bool IsCompiled(const Node& node) {
-  return IsCompiledCall(node) || node.type_string() == "_XlaRun";
-}
-
 bool IsGather(const Node& node) {
   return node.type_string() == "ResourceGather" ||
          node.type_string() == "ResourceGatherNd";
@@ -352,6 +348,10 @@ class Classifier {
 };
 
 }  // namespace
+
+bool IsCompiled(const Node& node) {
+  return IsCompiledCall(node) || node.type_string() == "_XlaRun";
+}
 
 std::vector<std::string> ObstaclesAt(const Graph& graph,
                                      const FunctionLibraryDefinition* library) {

@@ -71,6 +71,9 @@ struct Capturable {
   std::vector<Result> results;
 };
 
+// Whether the node runs code that XLA has compiled, or has XLA compile it.
+bool IsCompiled(const Node& node);
+
 // Obstacles of single nodes, by node id; empty for a node that may be recorded.
 // Transfers, arguments and results have none here.
 std::vector<std::string> ObstaclesAt(const Graph& graph,

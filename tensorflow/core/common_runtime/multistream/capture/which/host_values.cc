@@ -98,6 +98,23 @@ bool ComputesNothing(const Node& node) {
          node.type_string() == "NoOp";
 }
 
+// Whether an op of the device takes what the node gives, or hands on.
+bool GoesTo(const std::string& device, const Node& node) {
+  const Node* from = &node;
+  while (from->IsIdentity() && from->input_node(0, &from).ok()) {
+  }
+  return WalkFinds(*from, [&](const Node& next, auto go_to) {
+    for (const Edge* edge : next.out_edges()) {
+      if (edge->IsControlEdge()) continue;
+      if (edge->dst()->assigned_device_name() == device) return true;
+      if (edge->dst()->IsIdentity() || edge->dst()->IsEnter()) {
+        go_to(edge->dst());
+      }
+    }
+    return false;
+  });
+}
+
 bool HasKernelOnGpu(const Node& node) {
   return FindKernelDef(DeviceType(DEVICE_GPU), node.def(), /*def=*/nullptr,
                        /*kernel_class_name=*/nullptr)
@@ -203,14 +220,10 @@ void MoveShapes(Graph* graph) {
       if (device.empty()) device = of_user;
       is_moved = is_moved && of_user == device;
     }
-    is_moved =
-        is_moved && IsOfType(device, DEVICE_GPU) &&
-        absl::c_any_of(tensor->src()->out_edges(), [&](const Edge* edge) {
-          return !edge->IsControlEdge() &&
-                 edge->src_output() == tensor->src_output() &&
-                 edge->dst()->assigned_device_name() == device;
-        });
-    if (is_moved) node->set_assigned_device_name(device);
+    if (is_moved && IsOfType(device, DEVICE_GPU) &&
+        GoesTo(device, *tensor->src())) {
+      node->set_assigned_device_name(device);
+    }
   }
 }
 
