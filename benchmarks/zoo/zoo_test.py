@@ -13,7 +13,7 @@ import pytest
 from . import command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DATA = ROOT / "benchmarks/results/zoo_emulated_2026-11-27.csv"
+DATA = ROOT / "benchmarks/results/zoo_h200_2026-11-27.csv"
 FIGURES = ("median_ms", "lowest_ms", "highest_ms")
 ROW = {"model": "m", "mode": "inference", "share_of_launches": 0.5, "same_bits": "yes"}
 ROW |= {"speedup": 2.0, "first_op_in_the_way": ""}

@@ -38,9 +38,7 @@ def report():
 """
 
 
-def run(
-    code: str, clusters: str = "", functions: str = "", verify: str = "1", **more: str
-) -> None:
+def run(code: str, clusters: str = "", functions: str = "", verify: str = "1", **more: str) -> None:
     """Runs code with two groups whose steps are captured, each replay verified."""
     # TF_XLA_FLAGS are read when XLA is first used, XLA_FLAGS at the import.
     first = f"os.environ['TF_XLA_FLAGS'] = {clusters!r}\n"
@@ -155,7 +153,10 @@ expect_rows("a shape", called(lambda x: tf.reshape(x, [tf.shape(x)[0] * 2, -1]) 
 
 @pytest.mark.parametrize(
     ("compiled", "clusters", "functions", "says"),
-    [(True, "", FUNCTIONS + "FUSION", f"XLA_FLAGS={FUNCTIONS}"), (False, CLUSTERS, FUNCTIONS, AT_ONCE)],
+    [
+        (True, "", FUNCTIONS + "FUSION", f"XLA_FLAGS={FUNCTIONS}"),
+        (False, CLUSTERS, FUNCTIONS, AT_ONCE),
+    ],
     ids=["graphs that XLA may launch itself", "clusters that XLA may not compile"],
 )
 def test_flags_that_are_in_the_way_are_named(
