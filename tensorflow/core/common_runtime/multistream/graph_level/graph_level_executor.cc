@@ -110,9 +110,11 @@ class GraphLevelExecutor : public Executor {
           options_.capture_pieces > 0 &&
           (required.empty() || options_.capture_percent < 100);
       int captured = 0;
+      std::string no_pieces;
       if (in_pieces) {
-        const absl::Status status = InitializePieces(
-            params, graph, make_stock, capturable.obstacle, &captured);
+        const absl::Status status =
+            InitializePieces(params, graph, make_stock, capturable.obstacle,
+                             &captured, &no_pieces);
         if (!status.ok()) {
           captured = 0;
           LOG(ERROR) << "Multi-stream: a graph is not captured in pieces: "
@@ -132,7 +134,11 @@ class GraphLevelExecutor : public Executor {
                                       options_.capture_percent));
       }
       if (pieces_.empty()) {
-        not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
+        not_captured_ = CaptureReport::CounterOf(
+            name_, no_pieces.empty()
+                       ? capturable.obstacle
+                       : absl::StrCat(capturable.obstacle,
+                                      "; no pieces: ", no_pieces));
       }
       return absl::OkStatus();
     }
@@ -204,14 +210,16 @@ class GraphLevelExecutor : public Executor {
 
   // Makes pieces_ of a graph that cannot be captured as a whole, and executors
   // of what is between, if a piece can be captured. Sets how many launches are
-  // `captured`.
+  // `captured`, or why there are `no_pieces`.
   absl::Status InitializePieces(const LocalExecutorParams& params,
                                 const Graph& graph,
                                 const MakeStockExecutor& make_stock,
-                                const std::string& obstacle, int* captured) {
+                                const std::string& obstacle, int* captured,
+                                std::string* no_pieces) {
     Cut cut = CutIntoPieces(graph, LibraryOf(params),
                             /*with_xla=*/ObstacleInXla().empty(),
                             options_.capture_pieces);
+    *no_pieces = cut.no_pieces;
     if (cut.pieces.empty()) return absl::OkStatus();
     int in_loops = 0;
     for (Piece& piece : cut.pieces) {

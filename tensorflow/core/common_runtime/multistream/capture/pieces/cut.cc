@@ -70,7 +70,7 @@ class Cutter {
     Cut cut;
     if (const absl::Status status = levels_.Prepare(library_, with_xla_);
         !status.ok()) {
-      VLOG(1) << "A graph is not cut into pieces: " << status.message();
+      cut.no_pieces = std::string(status.message());
       return cut;
     }
     cut.launches = CountLaunches(old_);
@@ -88,7 +88,10 @@ class Cutter {
         }
       }
       if (!is_final) continue;
-      if (cut.pieces.empty()) return cut;
+      if (cut.pieces.empty()) {
+        cut.no_pieces = "none is large enough";
+        return cut;
+      }
       absl::StatusOr<std::unique_ptr<Graph>> rest = MakeRest(cut.pieces);
       if (!rest.ok()) return NotCut(rest.status());
       cut.graph = *std::move(rest);
@@ -97,13 +100,17 @@ class Cutter {
               << " rounds";
       return cut;
     }
-    return Cut();
+    cut.pieces.clear();
+    cut.no_pieces = "the graph is too large";
+    return cut;
   }
 
  private:
   static Cut NotCut(const absl::Status& status) {
     LOG(ERROR) << "Multi-stream: a graph could not be cut: " << status;
-    return Cut();
+    Cut cut;
+    cut.no_pieces = "it could not be cut, see the log";
+    return cut;
   }
 
   // What a piece's nodes take from others and give to others.

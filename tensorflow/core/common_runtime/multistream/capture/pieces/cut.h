@@ -57,6 +57,7 @@ struct Piece {
 struct Cut {
   std::unique_ptr<Graph> graph;  // with a kPieceOp for each piece
   std::vector<Piece> pieces;     // none: the graph remains as it is
+  std::string no_pieces;         // why there are none
   int launches = 0;              // of the whole graph
 };
 

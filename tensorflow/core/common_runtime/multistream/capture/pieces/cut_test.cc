@@ -353,6 +353,22 @@ TEST(CutTest, CollectivesAreNotCut) {
             Texts());
 }
 
+TEST(CutTest, WhyThereIsNoPieceIsSaid) {
+  const auto no_pieces = [](const std::string& text, int fewest) {
+    const Part part(text);
+    return CutIntoPieces(part.graph, nullptr, /*with_xla=*/true, fewest)
+        .no_pieces;
+  };
+  const std::string text = "result(Where(Exp(Tanh(x()))))";
+  EXPECT_EQ(no_pieces(text, 1), "");
+  EXPECT_EQ(no_pieces(text, 3), "none is large enough");
+  EXPECT_EQ(no_pieces("y = Exp(Tanh(x()));"
+                      "result(NcclAllReduce(y) reduction=sum num_devices=2"
+                      "       shared_name=c)",
+                      1),
+            "what NcclAllReduce waits for is not known");
+}
+
 TEST(CutTest, WhatAValueWaitsForIsMarked) {
   PartGraph gpu(kGpu, kHost), host(kHost, kGpu);
   gpu.Add(
