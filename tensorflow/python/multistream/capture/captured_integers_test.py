@@ -106,8 +106,8 @@ def with_text_of_the_host(i):
         return tf.gather(large, i)
 compare("a text of the host", with_text_of_the_host, ids)
 
-for checked in (checked, with_text_of_the_host):
-    side = tf.cuda.captured(mode="auto")(on_gpu(checked))
+for function in (checked, with_text_of_the_host):
+    side = tf.cuda.captured(mode="auto")(on_gpu(function))
     before, right = replayed(), ids()
     for i in range(30):
         fails = i % 5 == 4

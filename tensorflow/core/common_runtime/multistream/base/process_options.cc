@@ -45,34 +45,36 @@ const absl::StatusOr<Options>* Kept(std::string text, Options options) {
 // XLA launches CUDA graphs of its own, which no recording can have. Turns them
 // off where steps are captured, unless XLA_FLAGS has a word on it or names a
 // file. XLA reads its flags later, when it is first used.
-bool TurnOffGraphsOfXla() {
+void TurnOffGraphsOfXla() {
   // An older XLA ends the process at a flag that it does not know.
-  if (TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 16) return false;
+  if (TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 16) return;
   const std::string capture = FromEnvironment(kCaptureVariable).value_or("");
   std::string flags = FromEnvironment(kXlaFlagsVariable).value_or("");
   if ((capture != "auto" && capture != "require") ||
       absl::StrContains(flags, kXlaCommandBufferFlag) ||
       (!flags.empty() && flags[0] != '-')) {
-    return false;
+    return;
   }
   if (!flags.empty()) flags += " ";
-  return setenv(kXlaFlagsVariable,
-                absl::StrCat(flags, kXlaCommandBufferFlag).c_str(),
-                /*overwrite=*/1) == 0;
+  setenv(kXlaFlagsVariable, absl::StrCat(flags, kXlaCommandBufferFlag).c_str(),
+         /*overwrite=*/1);
 }
 
 // The options of the environment, from the moment of construction.
 struct Environment {
-  const bool turned_off = TurnOffGraphsOfXla();
+  Environment() {
+    TurnOffGraphsOfXla();  // which the options tell
+    options = ParseOptions([this](const std::string& name) {
+      std::optional<std::string> value = FromEnvironment(name);
+      if (value && name != kXlaFlagsVariable && name != kTfXlaFlagsVariable) {
+        has_variables = true;
+      }
+      return value;
+    });
+  }
+
   bool has_variables = false;
-  absl::StatusOr<Options> options =
-      ParseOptions([this](const std::string& name) {
-        std::optional<std::string> value = FromEnvironment(name);
-        if (value && name != kXlaFlagsVariable && name != kTfXlaFlagsVariable) {
-          has_variables = true;
-        }
-        return value;
-      });
+  absl::StatusOr<Options> options;
 };
 
 const Environment*& LastRead() {

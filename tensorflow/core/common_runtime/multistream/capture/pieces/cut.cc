@@ -94,6 +94,11 @@ class Cutter {
       }
       absl::StatusOr<std::unique_ptr<Graph>> rest = MakeRest(cut.pieces);
       if (!rest.ok()) return NotCut(rest.status());
+      absl::Status places = ValidateMemoryTypes(DEVICE_GPU, rest->get());
+      for (const Piece& piece : cut.pieces) {
+        places.Update(ValidateMemoryTypes(DEVICE_GPU, piece.graph.get()));
+      }
+      if (!places.ok()) return NotCut(places);
       cut.graph = *std::move(rest);
       VLOG(1) << "A graph of " << old_.num_op_nodes() << " nodes is cut into "
               << cut.pieces.size() << " pieces after " << round + 1
@@ -336,7 +341,6 @@ class Cutter {
       graph->AddEdge(made[output.first], output.second, result, 0);
     }
     FixupSourceAndSinkEdges(graph.get());
-    TF_RETURN_IF_ERROR(ValidateMemoryTypes(DEVICE_GPU, graph.get()));
     return graph;
   }
 
@@ -467,7 +471,6 @@ class Cutter {
       }
     }
     FixupSourceAndSinkEdges(graph.get());
-    TF_RETURN_IF_ERROR(ValidateMemoryTypes(DEVICE_GPU, graph.get()));
     return graph;
   }
 
