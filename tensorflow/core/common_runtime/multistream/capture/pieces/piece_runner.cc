@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/cut.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/own_copies.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
-#include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_requires.h"
@@ -62,37 +62,6 @@ class OpFrame : public CallFrameInterface {
  private:
   OpKernelContext* const context_;
   std::vector<Tensor> results_;
-};
-
-// A piece's own copies between the host and the GPU stay in the piece: in a
-// loop, several iterations may run at once.
-class OwnCopies : public RendezvousInterface {
- public:
-  OwnCopies(std::shared_ptr<RendezvousInterface> outer,
-            const DeviceMgr* devices)
-      : outer_(std::move(outer)), own_(devices) {}
-
-  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
-                    bool is_dead) override {
-    return For(key)->Send(key, args, value, is_dead);
-  }
-  void RecvAsync(const ParsedKey& key, const Args& args,
-                 DoneCallback done) override {
-    For(key)->RecvAsync(key, args, std::move(done));
-  }
-  void StartAbort(const absl::Status& status) override {
-    own_.StartAbort(status);
-    if (outer_ != nullptr) outer_->StartAbort(status);
-  }
-
- private:
-  RendezvousInterface* For(const ParsedKey& key) {
-    const bool is_own = outer_ == nullptr || key.src_device == key.dst_device;
-    return is_own ? &own_ : outer_.get();
-  }
-
-  const std::shared_ptr<RendezvousInterface> outer_;  // or nullptr
-  PrivateIntraProcessRendezvous own_;
 };
 
 // What an executor of a called function gets from the op that calls it.
