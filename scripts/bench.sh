@@ -5,7 +5,7 @@
 # compares every result with that of one stream: docs/benchmarks.md.
 #
 #   scripts/bench.sh [--quick] [--only WORKLOADS] [--json FILE] [--html FILE] [--compare OLD.json]
-#   scripts/bench.sh --zoo [--only MODELS] [--modes inference,training] [--csv FILE]
+#   scripts/bench.sh --zoo [--only MODELS] [--modes inference,training,serving] [--csv FILE]
 #
 # With --zoo, models of public packages: docs/which-models.md. The other arguments are those of
 # benchmarks/bench/main.py, or of benchmarks/zoo/command.py. What it needs is built and installed in .venv

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures one model in this process: python -m zoo.program MODEL MODE SECONDS RESULTS.
 
-MODE is `inference` (calls of a `tf.function`) or `training` (Keras's `train_on_batch` with Adam).
-The file RESULTS gets the results, or losses, of the same inputs in every process. The last line of
-the output is the figures as JSON.
+MODE is `inference` (calls of a `tf.function`), `training` (Keras's `train_on_batch` with Adam) or
+`serving` (16 threads call a signature with a batch of any size; with stream groups, by
+`tf.cuda.serving_callable`). The file RESULTS gets the results, or losses, of the same inputs in
+every process. The last line of the output is the figures as JSON.
 """
 
 import contextlib
@@ -17,10 +18,12 @@ import time
 from typing import Any
 
 import numpy as np
+from client_threads import run_checked
 
 _LEGACY = ("DeepCTR", "Hugging Face", "TensorFlow Recommenders")
 _INPUTS = 6
 _COMPARED = 10  # calls of each input, in which recordings are made and replayed
+_CLIENTS = 16
 
 
 def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
@@ -36,21 +39,33 @@ def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
             # Keras 3 compiles by XLA unless told not to.
             options = {} if is_legacy else {"jit_compile": False}
             step = _training(tf, made.keras, inputs, options)
+        elif mode == "serving":
+            step = _serving(tf, made.call, inputs)
         else:
             step = _inference(tf, made.call, inputs)
         found = [step(i % _INPUTS) for i in range(_COMPARED * _INPUTS)]
-        times: list[float] = []
-        end = time.monotonic() + seconds
-        while time.monotonic() < end or len(times) < _INPUTS:
-            start = time.perf_counter()
-            step(len(times) % _INPUTS)
-            times.append((time.perf_counter() - start) * 1e3)
         np.savez(results, *(x for of_step in found for x in of_step))
+        if mode == "serving":
+            load, wrong = run_checked(
+                lambda i: step(int(i))[0],
+                np.arange(_INPUTS),
+                [found[i][0].tobytes() for i in range(_INPUTS)],
+                _CLIENTS,
+                seconds,
+                lambda _: tf.device("/GPU:0"),
+            )
+            if wrong:
+                raise RuntimeError(f"{wrong} of {load.calls} results are not those of one thread")
+            times, seconds = load.milliseconds, load.seconds
+        else:
+            times = _times(step, seconds)
+            seconds = sum(times) / 1e3
         figures: dict[str, Any] = {
-            "calls": len(times),
+            "per_second": len(times) / seconds,
             "median_ms": float(np.median(times)),
-            "lowest_ms": min(times),
-            "highest_ms": max(times),
+            "p99_ms": float(np.percentile(times, 99)),
+            "lowest_ms": float(np.min(times)),
+            "highest_ms": float(np.max(times)),
         }
         with contextlib.suppress(RuntimeError):  # steps are not captured in this process
             report = tf.cuda.capture_report(lambda: step(0))
@@ -58,6 +73,17 @@ def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
             ends = [x.end for x in report.counts if x.end != "replayed" and not x.is_piece]
             figures["in_the_way"] = ends[0].removeprefix("in pieces ") if ends else ""
     print(json.dumps(figures))
+
+
+def _times(step: Any, seconds: float) -> list[float]:
+    """How many milliseconds each step took that began within `seconds`."""
+    times: list[float] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end or len(times) < _INPUTS:
+        start = time.perf_counter()
+        step(len(times) % _INPUTS)
+        times.append((time.perf_counter() - start) * 1e3)
+    return times
 
 
 def _arrays(tf: Any, result: Any) -> list[Any]:
@@ -71,6 +97,34 @@ def _inference(tf: Any, call: Any, inputs: list[Any]) -> Any:
         for given in inputs
     ]
     return lambda i: _arrays(tf, function(tensors[i]))
+
+
+def _serving(tf: Any, call: Any, inputs: list[Any]) -> Any:
+    """Calls of a signature, as a loaded SavedModel has it: by name, with a batch of any size."""
+
+    def named(given: Any) -> dict[str, Any]:
+        if isinstance(given, dict):
+            return given
+        return {f"x{i}": x for i, x in enumerate(given if isinstance(given, list) else [given])}
+
+    def signature(**tensors: Any) -> Any:
+        if isinstance(inputs[0], dict):
+            result = call(tensors)
+        else:
+            flat = [tensors[f"x{i}"] for i in range(len(tensors))]
+            result = call(flat if isinstance(inputs[0], list) else flat[0])
+        return [x for x in tf.nest.flatten(result) if hasattr(x, "dtype")]
+
+    specs = {
+        name: tf.TensorSpec([None, *x.shape[1:]], tf.as_dtype(x.dtype), name)
+        for name, x in named(inputs[0]).items()
+    }
+    concrete = tf.function(signature).get_concrete_function(**specs)
+    arrays = [named(x) for x in inputs]
+    if len(tf.cuda.stream_stats()) > 1:
+        serve = tf.cuda.serving_callable(concrete)
+        return lambda i: serve(**arrays[i])
+    return lambda i: _arrays(tf, concrete(**{k: tf.constant(x) for k, x in arrays[i].items()}))
 
 
 def _training(tf: Any, model: Any, inputs: list[Any], options: dict[str, Any]) -> Any:

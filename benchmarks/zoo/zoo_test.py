@@ -14,7 +14,7 @@ from . import command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "benchmarks/results/zoo_h200_2026-11-27.csv"
-FIGURES = ("median_ms", "lowest_ms", "highest_ms")
+FIGURES = ("per_second", "median_ms", "p99_ms", "lowest_ms", "highest_ms")
 ROW = {"model": "m", "mode": "inference", "share_of_launches": 0.5, "same_bits": "yes"}
 ROW |= {"speedup": 2.0, "first_op_in_the_way": ""}
 
@@ -31,6 +31,15 @@ def test_a_training_has_the_losses_of_one_stream(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
     row = command.measure("Keras: MLP", "training", 0.1)
     assert row["share_of_launches"] > 0.9 and row["same_bits"] == "yes", row
+
+
+@pytest.mark.parametrize("model", ["DeepCTR: DeepFM", "TensorFlow: table of words"])
+def test_a_model_is_served(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """16 threads get the bits of one stream, from many inputs and from strings."""
+    monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
+    row = command.measure(model, "serving", 0.3)
+    assert (row["share_of_launches"], row["same_bits"]) == (1.0, "yes"), row
+    assert row["captured_per_second"] > 0 and row["one_stream_per_second"] > 0
 
 
 @pytest.mark.parametrize("same", ["yes", "no"])

@@ -48,6 +48,15 @@ compare("positions", lambda i: tf.gather(table, tf.range(tf.shape(i)[1]) + i[:, 
 compare("int32 results", lambda i: (i * 2, tf.reduce_sum(i, 1), tf.shape(i)), ids)
 compare("of all 32 bits", lambda i: (i + i, i - 5, -i, i * i, tf.abs(i), tf.cumsum(i),
                                      tf.reduce_sum(i)), ints(5, 3))
+# As float numbers, which move them on a GPU: infinite, signaling and quiet NaN, -0, denormal.
+PATTERNS = np.array([0x7f800000, 0x7f800001, 0x7fc00001, 0x7fffffff, 1, 0x007fffff], np.int32)
+PATTERNS = np.concatenate([PATTERNS, PATTERNS | LOWEST, [0, LOWEST]]).astype(np.int32)
+compare("moved bits", lambda i: (
+    tf.reverse(tf.transpose(tf.reshape(i, [7, 2])), [1]), tf.concat([i, i + 1], 0), i[::3],
+    tf.pad(i, [[1, 2]]), tf.tile(i, [2]), tf.stack(tf.unstack(i)), tf.split(i, 2),
+    tf.broadcast_to(i[:, None], [14, 3]), tf.slice(i, [3], [5]), tf.zeros_like(i),
+    i[:7] + i[7:], i[:7] - i[7:], i[:7] * i[7:], i[:7] == i[7:], i != i[::-1]),
+        lambda: rng.permutation(PATTERNS))
 compare("divided", lambda i: (i // 7, i % 7, i // -3, i % -3), ints(5, 3))
 compare("no rows", lambda i: tf.gather(table, tf.reshape(i, [-1]) % 50), ints(0, 2))
 compare("a scalar", lambda i: tf.gather(table, i) * tf.cast(i, tf.float32), scalar)

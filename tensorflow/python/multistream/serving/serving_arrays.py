@@ -5,6 +5,7 @@
 import ctypes
 import dataclasses
 import inspect
+import operator
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import dtypes, tensor
-from tensorflow.python.multistream import compat
+from tensorflow.python.multistream import compat, loader
 from tensorflow.python.util import nest
 
 OBJECT = np.dtype(object)
@@ -148,6 +149,13 @@ def _numpy_dtype(dtype: dtypes.DType) -> np.dtype[Any] | None:
     return None if found.hasobject or found.itemsize != dtype.size else found
 
 
+def values_of(names: Sequence[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Makes a function that gives the values of `names` in a mapping."""
+    if len(names) > 1:
+        return operator.itemgetter(*names)
+    return lambda mapping: tuple([mapping[name] for name in names])
+
+
 def packer(structure: Any) -> Callable[[list[Any]], Any]:
     """Makes a function that puts arrays into a result structure; fast for common structures."""
     tensors = compat.Tensor, tensor.TensorSpec
@@ -204,11 +212,20 @@ def holds_on(arrays: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
     return [weakref.ref(x.base if isinstance(x.base, np.ndarray) else x) for x in arrays]
 
 
-def check_pointers() -> None:
-    """Checks that `pointers_in` and `holds_on` work with this NumPy release."""
+def check_arrays() -> None:
+    """Checks that C++ and `holds_on` can do what they do with arrays of this NumPy release."""
     arrays = [np.zeros(shape, np.float32) for shape in ((), (3,), (2, 0), (2, 3, 4))]
+    arrays.append(arrays[3].T)
     for x, at in zip(arrays, pointers_in(arrays), strict=True):
-        if ctypes.c_void_p.from_address(at).value != x.__array_interface__["data"][0]:
+        fields, shape = (ctypes.c_int64 * 4)(), (ctypes.c_int64 * 5)()
+        loader.library.TFMS_FieldsOfArray(ctypes.c_void_p(at - object.__basicsize__), fields, shape)
+        data = x.__array_interface__["data"][0]
+        if (
+            ctypes.c_void_p.from_address(at).value != data
+            or fields[:3] != [data, id(x.dtype), id(np.ndarray)]
+            or fields[3] & 1 != x.flags.c_contiguous
+            or shape[: 1 + x.ndim] != [x.ndim, *x.shape]
+        ):
             raise NotImplementedError(
                 f"tf.cuda.serving_callable does not know where arrays of NumPy {np.__version__} "
                 "have their memory. Use a NumPy release that this TensorFlow was made for."

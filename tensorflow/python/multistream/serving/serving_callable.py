@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.cuda.serving_callable`: a function of arrays, for servers with many threads.
 
-Python, with the GIL                      C++ (serving_callable.cc), without the GIL
+with the GIL                              C++ (serving_callable.cc), without the GIL
 check arrays, make arrays for results ->  copy arguments, run the function,
 put results into their structure      <-  copy results
+
+Most calls take the short way: what is left of it in Python is to find the arguments and to put
+results into their structure; C++ checks and makes arrays (python_arrays.h). A call whose arguments
+are no plain arrays, or large, or strings, or of shapes that are new, takes the way in Python.
 
 The callable runs a wrapper around the caller's function, whose results are on the host. So the step
 itself copies the results to the host, on its own stream, before the step ends. If a call returned
@@ -98,7 +102,7 @@ def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "Serving
         differently in memory.
     """
     compat.check_serving_callable()
-    serving_arrays.check_pointers()
+    serving_arrays.check_arrays()
     return ServingCallable(function, serving_arrays.concrete_of(function, specs, named_specs))
 
 
@@ -135,14 +139,17 @@ class ServingCallable:
         self._all_names = frozenset(taken)
         self._plain = all(p.is_tensor for p in self._parameters)
         self._by_position = len(taken) if all(p.positional for p in self._parameters) else -1
+        self._values_of = serving_arrays.values_of(self._names)
         self._plans: dict[tuple[Shape, ...], _Plan] = {}
+        # What C++ knows of results. C++ has no references of its own: nothing is ever removed.
+        self._short: dict[tuple[Shape, ...], list[Any]] = {}
         self._devices: dict[str | None, bytes | None] = {None: None, "": None}
         self._dtypes = [leaf.dtype for leaf in self._arguments]
         self._strings = [i for i, x in enumerate(self._dtypes) if x is serving_arrays.OBJECT]
         self._pointers = ctypes.c_void_p * (len(self._arguments) + len(self._results))
         self._result_pointers = ctypes.c_void_p * len(self._results)
         self._library = _library()
-        self._call = _call_of(self._library)
+        self._call, self._call_short, self._add_short = _calls_of(self._library)
         called = _with_results_on_host(concrete)
         self._atomic = called._inference_function
         # TensorFlow deletes a function when Python drops the last reference to it. Variables need
@@ -178,12 +185,36 @@ class ServingCallable:
           ValueError: an argument has a shape that the function does not allow.
           tf.errors.OpError: the error that a call of the function raises, with the same type.
         """
-        if self._plain and not kwargs and len(args) == self._by_position:
-            arrays = list(args)
-        elif self._plain and not args and kwargs.keys() == self._all_names:
-            arrays = [kwargs[name] for name in self._names]
-        else:
-            arrays = self._flat(args, kwargs)
+        plain = self._plain_arguments(args, kwargs)
+        device = self._context.device_name
+        if device not in self._devices:
+            self._devices[device] = device.encode()
+        if plain is None:
+            plain = tuple(self._flat(args, kwargs))
+        if self._short:
+            results = self._call_short(self._handle, self._devices[device], plain)
+            if type(results) is list:
+                return self._pack(results)
+            if results:
+                return self._pack(self._other_results(results, tuple([x.shape for x in plain])))
+        return self._call_in_python(list(plain), self._devices[device])
+
+    def _plain_arguments(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """The arguments, if each is one tensor, and all are given by position or all by name."""
+        if not self._plain:
+            return None
+        if not kwargs and len(args) == self._by_position:
+            return args
+        if args or len(kwargs) != len(self._names):
+            return None
+        try:
+            return self._values_of(kwargs)
+        except KeyError:
+            return None
+
+    def _call_in_python(self, arrays: list[Any], device: bytes | None) -> Any:
         for i, dtype in enumerate(self._dtypes):
             x = arrays[i]
             if type(x) is not np.ndarray or x.dtype is not dtype or not x.flags.c_contiguous:
@@ -197,10 +228,7 @@ class ServingCallable:
             plan = self._new_plan(shapes)
         results = [np.empty(shape, dtype) for shape, dtype in plan.results]
         pointers = self._pointers(*serving_arrays.pointers_in([*arrays, *results]))
-        device = self._context.device_name
-        if device not in self._devices:
-            self._devices[device] = device.encode()
-        other = self._call(self._handle, self._devices[device], plan.shapes, pointers)
+        other = self._call(self._handle, device, plan.shapes, pointers)
         del held
         if other is not None:
             results = self._other_results(other, shapes)
@@ -256,7 +284,19 @@ class ServingCallable:
         if len(self._plans) >= _MOST_SHAPES:
             self._plans.clear()
         plan = self._plans[shapes] = _Plan(shapes, results, self._results)
+        if results is not None and not self._strings:
+            self._shorten(shapes, plan)
         return plan
+
+    def _shorten(self, shapes: tuple[Shape, ...], plan: _Plan) -> None:
+        """Lets later calls with arguments of `shapes` take the short way."""
+        if len(self._short) >= _MOST_SHAPES and shapes not in self._short:
+            return
+        known = self._short.setdefault(shapes, plan.results)
+        if known is plan.results:
+            self._add_short(self._handle, plan.shapes, len(plan.shapes), id(known))
+        elif known != plan.results:  # the arguments' values decide the results' shapes
+            self._add_short(self._handle, plan.shapes, len(plan.shapes), None)
 
     def _other_results(self, address: int, shapes: tuple[Shape, ...]) -> list[Any]:
         """Reads a `CallResult` of C++ and deletes it: an error, or results of unplanned shapes.
@@ -325,14 +365,15 @@ class ServingCallable:
             len(outputs),
             (ctypes.c_void_p * len(captures))(*map(_handle_of, captures)),
             len(captures),
-            ctypes.pythonapi["PyEval_SaveThread"],
-            ctypes.pythonapi["PyEval_RestoreThread"],
         )
         if not self._handle:
             raise ValueError(
                 f"tf.cuda.serving_callable: a tensor that {self.__name__} has captured is on a "
                 "device that does not share tensors. Use CPUs and GPUs of this process."
             )
+        if not self._strings:
+            dtypes = (ctypes.py_object * len(self._dtypes))(*self._dtypes)
+            self._library.TFMS_BindArrays(self._handle, np.ndarray, np.empty, dtypes)
 
 
 def _library() -> ctypes.CDLL:
@@ -341,21 +382,24 @@ def _library() -> ctypes.CDLL:
     library.TFMS_NewServing.restype = pointer
     library.TFMS_NewServing.argtypes = [
         *(pointer, ctypes.c_char_p, ctypes.c_char_p, number, ctypes.c_char_p),
-        *(pointer, number, pointer, number, pointer, number, pointer, pointer),
+        *(pointer, number, pointer, number, pointer, number),
     ]
     library.TFMS_DeleteServing.argtypes = [pointer]
     library.TFMS_CopyServingResult.argtypes = [pointer, pointer]
     library.TFMS_DeleteServingResult.argtypes = [pointer]
+    library.TFMS_BindArrays.argtypes = [pointer, ctypes.py_object, ctypes.py_object, pointer]
     return library
 
 
-def _call_of(library: ctypes.CDLL) -> Any:
-    """TFMS_CallServing, which is called with the GIL held and releases the GIL itself."""
-    call = ctypes.PyDLL(library._name, handle=library._handle)["TFMS_CallServing"]
-    pointer = ctypes.c_void_p
-    call.restype = pointer
-    call.argtypes = [pointer, ctypes.c_char_p, pointer, pointer]
-    return call
+def _calls_of(library: ctypes.CDLL) -> tuple[Any, Any, Any]:
+    """Three functions that are called with the GIL held; the first two release it themselves."""
+    held = ctypes.PyDLL(library._name, handle=library._handle)
+    pointer, device = ctypes.c_void_p, ctypes.c_char_p
+    call, short, add = held.TFMS_CallServing, held.TFMS_CallWithArrays, held.TFMS_AddPlan
+    call.restype, call.argtypes = pointer, [pointer, device, pointer, pointer]
+    short.restype, short.argtypes = ctypes.py_object, [pointer, device, ctypes.py_object]
+    add.restype, add.argtypes = None, [pointer, pointer, ctypes.c_int, pointer]
+    return call, short, add
 
 
 def _context_of(capsule: Any) -> int:

@@ -3,6 +3,7 @@
 """`tf.cuda.serving_callable` gives what the function gives, or an error that names the argument."""
 
 import array
+import concurrent.futures
 import gc
 import re
 from collections.abc import Callable
@@ -223,6 +224,68 @@ def test_a_numpy_whose_arrays_are_others_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(serving_arrays, "_POINTER_AT", serving_arrays._POINTER_AT + 8)
     with pytest.raises(NotImplementedError, match=f"NumPy {re.escape(np.__version__)}"):
         tf.cuda.serving_callable(double)
+
+
+def test_most_calls_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C++ takes plain arrays of known shapes; all others are checked or converted in Python."""
+    _, serve = bound(
+        lambda x, y: {"sum": x + tf.cast(y, tf.float32), "x": x},
+        Spec([None, 3]),
+        Spec([], tf.int32),
+    )
+    ways = []
+    in_python = serve._call_in_python
+
+    def counted(*arguments: Any) -> Any:
+        ways.append("long")
+        return in_python(*arguments)
+
+    monkeypatch.setattr(serve, "_call_in_python", counted)
+    big = np.ones((10_000, 3), np.float32)
+    n = np.int32(2)
+    two = np.array(2, np.int32)
+    for (x, y), way in (
+        ((ROWS, two), "long"),  # a new shape
+        ((ROWS, two), "short"),
+        ((ROWS + 1, two), "short"),
+        ((ROWS[:1], two), "long"),
+        ((ROWS[:1], two), "short"),
+        ((ROWS[::-1], two), "long"),  # not contiguous
+        ((ROWS.astype(">f4"), two), "long"),
+        ((np.asfortranarray(ROWS), two), "long"),
+        ((ROWS, n), "long"),  # a NumPy scalar is no array
+        ((big, two), "long"),
+        ((big, two), "long"),  # too large to be copied with the GIL held
+        ((ROWS, two), "short"),
+    ):
+        ways.append("short")
+        result = serve(x, y)
+        assert ways.pop() == way
+        assert bits([result["sum"], result["x"]]) == bits(
+            [np.asarray(x, "f4") + 2, np.asarray(x, "f4")]
+        )
+    with pytest.raises(TypeError, match="float64, and must be float32"):
+        serve(ROWS.astype(np.float64), two)
+
+
+def test_threads_with_many_shapes() -> None:
+    """Threads that call with shapes that are new to all, and results whose shapes values decide."""
+    _, serve = bound(
+        lambda x, n: (tf.boolean_mask(x, x > 0), tf.reduce_sum(x) + n), Spec([None]), Spec([])
+    )
+
+    def calls(seed: int) -> int:
+        random = np.random.RandomState(seed)
+        for _ in range(150):
+            x = random.randint(-2, 3, random.randint(1, 9)).astype(np.float32)
+            n = np.array(random.randint(9), np.float32)
+            positive, total = serve(x, n)
+            assert positive.tolist() == x[x > 0].tolist()
+            assert total == x.sum() + n
+        return seed
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(calls, range(8))) == list(range(8))
 
 
 def test_an_array_is_not_resized_while_a_call_reads_it() -> None:

@@ -310,9 +310,9 @@ bool GivesShape(const Node& node) {
 
 bool LaunchesNothing(const Node& node) {
   static const auto* ops =
-      new Ops{"ExpandDims", "Identity",      "IdentityN", "PreventGradient",
-              "Reshape",    "Squeeze",       "Snapshot",  "StopGradient",
-              "NoOp",       "ReadVariableOp"};
+      new Ops{"Bitcast",         "ExpandDims", "Identity",      "IdentityN",
+              "PreventGradient", "Reshape",    "Squeeze",       "Snapshot",
+              "StopGradient",    "NoOp",       "ReadVariableOp"};
   return ops->contains(node.type_string()) || GivesShape(node);
 }
 

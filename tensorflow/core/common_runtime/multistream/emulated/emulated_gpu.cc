@@ -19,6 +19,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
@@ -107,28 +108,15 @@ class CheckedAllocator : public GroupAllocator {
 
 // Whether a GPU would launch work for `kernel`.
 bool IsKernel(const OpKernel& kernel) {
-  using Ops = absl::flat_hash_set<absl::string_view>;
   static const auto* not_launched =
-      new Ops{"_Arg",           "_DeviceArg",
-              "_DeviceRetval",  "_HostRecv",
-              "_HostSend",      "_Recv",
-              "_Retval",        "_Send",
-              "_SwitchN",       "Const",
-              "ControlTrigger", "Enter",
-              "Exit",           "ExpandDims",
-              "Identity",       "IdentityN",
-              "LoopCond",       "Merge",
-              "NextIteration",  "NoOp",
-              "Placeholder",    "PreventGradient",
-              "ReadVariableOp", "RefEnter",
-              "RefExit",        "RefIdentity",
-              "RefMerge",       "RefNextIteration",
-              "RefSwitch",      "Reshape",
-              "Shape",          "ShapeN",
-              "Size",           "Rank",
-              "Squeeze",        "StopGradient",
-              "Switch",         "VarHandleOp",
-              "VariableV2"};
+      new absl::flat_hash_set<std::string>(absl::StrSplit(
+          "_Arg _DeviceArg _DeviceRetval _HostRecv _HostSend _Recv _Retval "
+          "_Send _SwitchN Bitcast Const ControlTrigger Enter Exit ExpandDims "
+          "Identity IdentityN LoopCond Merge NextIteration NoOp Placeholder "
+          "PreventGradient Rank ReadVariableOp RefEnter RefExit RefIdentity "
+          "RefMerge RefNextIteration RefSwitch Reshape Shape ShapeN Size "
+          "Snapshot Squeeze StopGradient Switch VarHandleOp VariableV2",
+          ' '));
   return !not_launched->contains(kernel.type_string_view());
 }
 

@@ -19,6 +19,7 @@
 #include "tensorflow/c/tf_tensor.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/serving/python_arrays.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_turns.h"
 #include "tensorflow/core/platform/tstring.h"
 
@@ -134,28 +135,33 @@ PythonTurns* Turns() {
   return turns;
 }
 
-// Python's PyEval_SaveThread and PyEval_RestoreThread.
-struct PythonLock {
-  void* (*give_back)() = nullptr;
-  void (*ask_for)(void* thread) = nullptr;
-};
-
-// A function, with all that its calls have in common. Thread-safe.
+// A function, with all that its calls have in common. Calls are thread-safe.
 class ServingCallable {
  public:
   ServingCallable(TFE_Context* context, std::string function,
                   std::string config, std::string executor,
                   std::vector<TF_DataType> inputs,
-                  std::vector<TF_DataType> outputs, PythonLock lock)
+                  std::vector<TF_DataType> outputs)
       : context_(context),
         function_(std::move(function)),
         config_(std::move(config)),
         executor_(std::move(executor)),
         inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)),
-        lock_(lock) {}
+        outputs_(std::move(outputs)) {}
 
-  const PythonLock& lock() const { return lock_; }
+  size_t output_count() const { return outputs_.size(); }
+
+  // Null until BindArrays was called.
+  PythonArrays* python_arrays() const { return python_arrays_.get(); }
+  void BindArrays(const PythonObject* array_type, PythonObject* empty,
+                  const PythonObject* const* dtypes) {
+    std::vector<size_t> sizes;
+    for (TF_DataType type : inputs_) sizes.push_back(TF_DataTypeSize(type));
+    python_arrays_ = std::make_unique<PythonArrays>(
+        array_type, empty,
+        std::vector<const PythonObject*>(dtypes, dtypes + inputs_.size()),
+        std::move(sizes));
+  }
 
   // Adds a captured tensor, of which the callable keeps its own reference.
   bool AddCapture(TFE_TensorHandle* captured) {
@@ -262,8 +268,26 @@ class ServingCallable {
   const std::string executor_;
   const std::vector<TF_DataType> inputs_;
   const std::vector<TF_DataType> outputs_;
-  const PythonLock lock_;
   std::vector<Handle> captures_;
+  std::unique_ptr<PythonArrays> python_arrays_;
+};
+
+// What a call of TFMS_CallWithArrays needs until it returns.
+struct StagedCall {
+  // Returns a list of new arrays for results; null if there is no memory.
+  PythonObject* Stage(const PythonArrays& arrays,
+                      const PythonArrays::Plan& plan, PythonObject* arguments,
+                      size_t result_count) {
+    staged = arrays.Stage(arguments, plan);
+    for (void* const& data : staged.data) addresses.push_back(&data);
+    std::vector<Array> results(result_count);
+    PythonObject* list = arrays.NewResults(plan, &results);
+    addresses.insert(addresses.end(), results.begin(), results.end());
+    return list;
+  }
+
+  PythonArrays::Staged staged;
+  std::vector<Array> addresses;  // of arguments' and results' data
 };
 
 std::vector<TF_DataType> Types(const int32_t* numbers, int count) {
@@ -281,26 +305,26 @@ extern "C" {
 
 using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
-using tensorflow::multistream::PythonLock;
+using tensorflow::multistream::NumpyArray;
+using tensorflow::multistream::Python;
+using tensorflow::multistream::PythonArrays;
+using tensorflow::multistream::PythonObject;
 using tensorflow::multistream::PythonTurns;
 using tensorflow::multistream::ServingCallable;
 
 // Delete the result with TFMS_DeleteServing. Null if a captured tensor cannot
-// be shared. Types are numbers of tensorflow::DataType. The last two arguments
-// are Python's functions that release the GIL and acquire it again.
+// be shared. Types are numbers of tensorflow::DataType.
 ServingCallable* TFMS_NewServing(TFE_Context* context, const char* function,
                                  const char* config, int config_size,
                                  const char* executor, const int32_t* inputs,
                                  int input_count, const int32_t* outputs,
                                  int output_count,
                                  TFE_TensorHandle* const* captures,
-                                 int capture_count, void* (*give_back)(),
-                                 void (*ask_for)(void* thread)) {
+                                 int capture_count) {
   auto callable = std::make_unique<ServingCallable>(
       context, function, std::string(config, config_size), executor,
       tensorflow::multistream::Types(inputs, input_count),
-      tensorflow::multistream::Types(outputs, output_count),
-      PythonLock{give_back, ask_for});
+      tensorflow::multistream::Types(outputs, output_count));
   for (int i = 0; i < capture_count; ++i) {
     if (!callable->AddCapture(captures[i])) return nullptr;
   }
@@ -321,15 +345,69 @@ CallResult* TFMS_CallServing(const ServingCallable* callable,
                              const char* device, const int64_t* shapes,
                              const Array* arrays) {
   PythonTurns* turns = tensorflow::multistream::Turns();
-  void* thread = callable->lock().give_back();
+  void* thread = Python().save_thread();
   if (turns != nullptr) turns->Leave();
   CallResult* result = callable->Call(device, shapes, arrays);
   if (turns != nullptr) turns->Enter();
   // If the process is ending, Python ends the thread in this call. So no local
   // variable of this function may have a destructor.
-  callable->lock().ask_for(thread);
+  Python().restore_thread(thread);
   if (turns != nullptr) turns->HasLock();
   return result;
+}
+
+// Sets the two numbers to the fields of an array object as this library reads
+// them: `fields` to the data's address, the dtype's, the type's, and the flags;
+// `shape` to the rank and at most four dimensions.
+void TFMS_FieldsOfArray(const NumpyArray* array, int64_t* fields,
+                        int64_t* shape) {
+  fields[0] = reinterpret_cast<int64_t>(array->data);
+  fields[1] = reinterpret_cast<int64_t>(array->dtype);
+  fields[2] = reinterpret_cast<int64_t>(array->type);
+  fields[3] = array->flags;
+  shape[0] = array->rank;
+  for (int i = 0; i < std::min(array->rank, 4); ++i) {
+    shape[1 + i] = array->dimensions[i];
+  }
+}
+
+// Lets TFMS_CallWithArrays call the function, which has no strings. The caller
+// keeps the objects alive: numpy.ndarray, numpy.empty, the arguments' dtypes.
+void TFMS_BindArrays(ServingCallable* callable, const PythonObject* array_type,
+                     PythonObject* empty, const PythonObject* const* dtypes) {
+  callable->BindArrays(array_type, empty, dtypes);
+}
+
+// Call with the GIL held. `shapes` has `count` numbers, as for
+// TFMS_CallServing. `results` is as in PythonArrays::Plan.
+void TFMS_AddPlan(ServingCallable* callable, const int64_t* shapes, int count,
+                  PythonObject* results) {
+  callable->python_arrays()->AddPlan(
+      std::vector<int64_t>(shapes, shapes + count), results);
+}
+
+// Call with the GIL held: calls the function with a tuple of arrays. Returns a
+// list of the results; or an int: the address of what TFMS_CallServing
+// returned, or 0 if the arrays have no plan and the function was not called.
+// Null, with Python's error set, if there is no memory for the results.
+PythonObject* TFMS_CallWithArrays(ServingCallable* callable, const char* device,
+                                  PythonObject* arguments) {
+  PythonArrays* arrays = callable->python_arrays();
+  const PythonArrays::Plan* plan = arrays->PlanOf(arguments);
+  if (plan == nullptr) return Python().long_from_pointer(nullptr);
+  // On the heap, as TFMS_CallServing may not return.
+  auto* call = new tensorflow::multistream::StagedCall;
+  PythonObject* results =
+      call->Stage(*arrays, *plan, arguments, callable->output_count());
+  CallResult* other = nullptr;
+  if (results != nullptr) {
+    other = TFMS_CallServing(callable, device, plan->shapes.data(),
+                             call->addresses.data());
+  }
+  delete call;
+  if (other == nullptr) return results;
+  Python().decref(results);
+  return Python().long_from_pointer(other);
 }
 
 // Copies the results to arrays that have the results' shapes.

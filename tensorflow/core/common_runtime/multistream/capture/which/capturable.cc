@@ -195,7 +195,7 @@ class Classifier {
       found.changes_variables = true;
       return IsHostValue(node.input_type(node.num_inputs() - 1))
                  ? "takes a value on the host"
-                 : "";
+                 : ObstacleAtScatter(node);
     }
     if (MayHaveHandle(node)) return "";
     return ObstacleAtOp(node);

@@ -14,6 +14,7 @@
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/util/determinism.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -104,15 +105,6 @@ const absl::flat_hash_set<absl::string_view>& ListOps() {
   return *ops;
 }
 
-// TensorFlow scatters integers on the host, for which it waits for the GPU.
-bool ScattersOnHost(const Node& node) {
-  DataType type = DT_INVALID;
-  const absl::string_view op = node.type_string();
-  return (op == "ScatterNd" || absl::StartsWith(op, "TensorScatter")) &&
-         TryGetNodeAttr(node.attrs(), "T", &type) &&
-         (DataTypeIsInteger(type) || type == DT_BOOL);
-}
-
 // TensorFlow's own kernels of these ops ask CUDA whether the stream has
 // completed, which ends a capture.
 bool AsksStream(const Node& node) {
@@ -178,12 +170,27 @@ bool IsListed(absl::string_view op) {
   return Listed().contains(op) || ListOps().contains(op);
 }
 
+const char* ObstacleAtScatter(const Node& node) {
+  const absl::string_view op = node.type_string();
+  const bool on_variable = absl::StartsWith(op, "ResourceScatter");
+  DataType type = DT_INVALID;
+  if ((!on_variable && op != "ScatterNd" &&
+       !absl::StartsWith(op, "TensorScatter")) ||
+      !TryGetNodeAttr(node.attrs(), on_variable ? "dtype" : "T", &type)) {
+    return "";
+  }
+  if (DataTypeIsInteger(type) || type == DT_BOOL) {
+    return "of integers runs on the host";
+  }
+  return OpDeterminismRequired() ? "runs on the host with op determinism" : "";
+}
+
 const char* ObstacleAtOp(const Node& node) {
   if (AsksStream(node)) return "asks whether the GPU has completed";
   if (!IsListed(node.type_string())) {
     return "is not known to launch the same kernels in each step";
   }
-  return ScattersOnHost(node) ? "of integers runs on the host" : "";
+  return ObstacleAtScatter(node);
 }
 
 }  // namespace tensorflow::multistream

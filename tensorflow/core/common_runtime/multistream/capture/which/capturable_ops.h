@@ -23,6 +23,10 @@ bool IsListed(absl::string_view op);
 // Why `node`, which changes no variable, must not be recorded; "" if it may.
 const char* ObstacleAtOp(const Node& node);
 
+// Why a node that scatters does so on the host, for which TensorFlow waits for
+// the GPU; "" if it does not, or if the node is another op.
+const char* ObstacleAtScatter(const Node& node);
+
 // Whether the op makes, changes or passes on a list of tensors that the host
 // does not read: a DT_VARIANT. The list itself is on the host; while a step is
 // recorded, its elements are memory of the recording, or constants.

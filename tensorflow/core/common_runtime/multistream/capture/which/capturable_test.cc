@@ -15,6 +15,7 @@
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/util/determinism.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -60,6 +61,9 @@ TEST_F(CapturableTest, WhatIsInTheWayIsNamed) {
             "_Send 'y' has a variant"},
            {"i = early() tensor_type=int64; y = send(ScatterNd(i, i, i))",
             "ScatterNd 'ScatterNd' of integers runs on the host"},
+           {"v = handle() dtype=int64; i = early() tensor_type=int64;"
+            "add = ResourceScatterAdd(v, i, i)",
+            "'add' of integers runs on the host"},
            {"y = send(ResizeNearestNeighbor(early(), {2, 2}))",
             "ResizeNearestNeighbor' asks whether the GPU has completed"},
            {"y = send(AvgPoolGrad({1, 4, 4, 1}, early())"
@@ -71,6 +75,16 @@ TEST_F(CapturableTest, WhatIsInTheWayIsNamed) {
     const std::string found = ClassifyForCapture(part.graph, nullptr).obstacle;
     EXPECT_TRUE(absl::StrContains(found, obstacle)) << text << ": " << found;
   }
+}
+
+TEST_F(CapturableTest, ScattersAreOnTheHostWithOpDeterminism) {
+  part_.Add(
+      "add = ResourceScatterAdd(handle(), early() tensor_type=int64,"
+      "early()); y = send(early(), ^add)");
+  EXPECT_EQ(Found().obstacle, "");
+  EnableOpDeterminism(true);
+  EXPECT_TRUE(absl::StrContains(Found().obstacle, "with op determinism"));
+  EnableOpDeterminism(false);
 }
 
 TEST_F(CapturableTest, KeysAreThoseOfWhatIsReceivedAndSent) {

@@ -18,6 +18,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/control_flow.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -46,10 +47,14 @@ bool MayWait(const Node& node) {
 
 // Whether no ancestor of the node is a receive or may wait.
 bool IsEarly(const Node& node) {
-  return !WalkFinds(node, [](const Node& next, auto go_to) {
+  return !WalkFinds(node, [&node](const Node& next, auto go_to) {
     for (const Node* before : next.in_nodes()) {
       if (!before->IsOp()) continue;
-      if (before->IsRecv() || MayWait(*before)) return true;
+      if (before->IsRecv() || MayWait(*before)) {
+        VLOG(2) << node.name() << " is not early, as it comes after "
+                << before->type_string() << " " << before->name();
+        return true;
+      }
       go_to(before);
     }
     return false;

@@ -13,14 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/decided_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/integer_counterparts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/wider_ops.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/op.h"
@@ -254,39 +253,41 @@ class Mover {
     return absl::OkStatus();
   }
 
-  // Adds the node's int64 counterpart, or a result of the step.
+  // Whether a number that the node takes is int64 already.
+  bool TakesInt64(const Node& node) const {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const auto made = InputOf(node, i);
+      if (node.input_type(i) != DT_INT32 || !made.ok()) continue;
+      if (made->type == DT_INT64) return true;
+    }
+    return false;
+  }
+
+  // Adds the node's counterpart with another type, or a result of the step.
   absl::Status Move(const Node& node) {
     NodeDef def = node.def();
     def.set_name(NewName(node));
-    const Wider wider = WiderOf(node.type_string());
-    const bool is_result = node.IsRetval() || node.IsSend();
+    Counterpart other;
     if (node.IsRetval()) {
       AddNodeAttr(kOnDevice, true, &def);
     } else if (node.IsSend()) {
       def.set_op("_Send");
     } else {
-      DataType type;
-      if (wider == Wider::kNot || !TryGetNodeAttr(node.attrs(), "T", &type) ||
-          type != DT_INT32) {
-        return ReadsOnHost(node);
-      }
-      if (wider == Wider::kDivides) TF_RETURN_IF_ERROR(CheckDivisor(node));
-      (*def.mutable_attr())["T"].set_type(DT_INT64);
-      if (!FindKernelDef(DEVICE_GPU, def, nullptr, nullptr).ok()) {
-        return ReadsOnHost(node);
-      }
+      TF_ASSIGN_OR_RETURN(other, CounterpartOf(node, TakesInt64(node)));
+      if (other.type == DT_INVALID) return ReadsOnHost(node);
+      (*def.mutable_attr())["T"].set_type(other.type);
     }
     TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, def));
     MemoryTypeVector inputs, outputs;
     TF_RETURN_IF_ERROR(MemoryTypesForNode(old_.op_registry(), DEVICE_GPU, def,
                                           &inputs, &outputs));
-    if (is_result) inputs[0] = DEVICE_MEMORY;
+    if (other.type == DT_INVALID) inputs[0] = DEVICE_MEMORY;  // a result
     TF_RETURN_IF_ERROR(AddInputs(node, inputs, added).status());
     for (int i = 0; i < added->num_outputs(); ++i) {
       Made made = {added, i,
                    outputs[i] == HOST_MEMORY ? Place::kDecided : Place::kDevice,
                    added->output_type(i)};
-      if (wider == Wider::kExceeds) {
+      if (other.narrow && made.type == other.type) {
         TF_ASSIGN_OR_RETURN(made, OnDevice(node, made, DT_INT32));
       }
       made_[node.id()].push_back(made);
@@ -340,7 +341,7 @@ class Mover {
     return known = {added, 0, Place::kDecided, constant.type};
   }
 
-  // The tensor on the device, as `type`: int32, int64 or its own.
+  // The tensor on the device, as `type`: its own, or another one for integers.
   absl::StatusOr<Made> OnDevice(const Node& user, const Made& made,
                                 DataType type) {
     if (made.place == Place::kDevice && made.type == type) return made;
@@ -353,12 +354,12 @@ class Mover {
     if (known.node != nullptr) return known;
     NodeDef def;
     bool has_input = true;
-    if (made.is_constant && made.type == DT_INT32 && type == DT_INT64) {
+    if (made.is_constant && made.type == DT_INT32 && type != DT_INT32) {
       Tensor value;
       TF_RETURN_IF_ERROR(GetNodeAttr(made.node->attrs(), "value", &value));
       def.set_op("Const");
-      AddNodeAttr("dtype", DT_INT64, &def);
-      AddNodeAttr("value", AsInt64(value), &def);
+      AddNodeAttr("dtype", type, &def);
+      AddNodeAttr("value", IntegersAs(type, value), &def);
       has_input = false;
     } else if (made.place == Place::kDecided) {
       if (made.type != type) {
@@ -367,10 +368,11 @@ class Mover {
       }
       def.set_op(kCopyOfDecided);
       AddNodeAttr("T", type, &def);
+    } else if (made.type == DT_INT64 && type != DT_INT32) {
+      TF_ASSIGN_OR_RETURN(const Made narrow, OnDevice(user, made, DT_INT32));
+      return OnDevice(user, narrow, type);
     } else {
-      def.set_op("Cast");
-      AddNodeAttr("SrcT", made.type, &def);
-      AddNodeAttr("DstT", type, &def);
+      def = Conversion(made.type, type);
     }
     const OpDef* op;
     TF_RETURN_IF_ERROR(graph_->op_registry()->LookUpOpDef(def.op(), &op));

@@ -8,12 +8,12 @@
 //   the step:     ids -> StridedSlice -> AddV2 -> copy to the GPU -> gather
 //                 ------- host -------------      ------- GPU -----------
 //
-//   the recorded  ids -> Cast to int64 -> StridedSlice -> AddV2 ->
-//   graph:                                Cast to int32 -> gather
-//                 with all other inputs   ------- GPU -----------
+//   the recorded  ids -> StridedSlice of float -> AddV2 of uint32 -> gather
+//   graph:        ----------------------- GPU -------------------------
 //
-// The GPU has kernels of int64 ops, whose results are the same numbers: after
-// an op that may exceed 32 bits, a cast to int32 drops the same bits.
+// The GPU has kernels for other types that leave the same bits
+// (integer_counterparts.h). In between are Bitcasts, for which a GPU does
+// nothing; or casts to int64 and back, which drops the bits that int32 has not.
 //
 // A value is decided if it depends on types, shapes and constants only. Decided
 // values stay on the host, where they are computed when the step is recorded.

@@ -76,78 +76,94 @@ TEST(ValuesOnDeviceTest, IntegersAreComputedOnTheDevice) {
     std::string text;
     std::string recorded;
   };
-  for (const auto& [text, recorded] : std::vector<Case>{
-           {"result(Tanh(rows()))", "as it is"},
-           // What the GPU reads as int32 needs no detour.
-           {"result(GatherV2(rows(), ids(), 0))",
-            "_Retval(GatherV2(_Arg, _Arg<int32>, Const<int32>))"},
-           {"result(Cast(from_host()) DstT=float)",
-            "_Retval(Cast(_Recv<int32>))"},
-           {"result(GatherV2(rows(), Reshape(ids(), {-1}), 0))",
-            "_Retval(GatherV2(_Arg, Cast<int32>(Reshape<int64>(Cast<int64>("
-            "_Arg<int32>), Const<int32>)), Const<int32>))"},
-           // A sum may exceed 32 bits; a comparison may not.
-           {"x = AddV2(ids(), 7); result(Cast(Equal(x, 5)) DstT=float)",
-            "_Retval(Cast(Equal<bool>(Cast<int64>(Cast<int32>(AddV2<int64>("
-            "Cast<int64>(_Arg<int32>), Const<int64>))), Const<int64>)))"},
-           {"result(Cast(FloorMod(ids(), 10)) DstT=float)",
-            "_Retval(Cast(Cast<int32>(FloorMod<int64>(Cast<int64>("
-            "_Arg<int32>), Const<int64>))))"},
-           // An int32 result is computed on the GPU, too.
-           {"result(Neg(ids()))",
-            "_Retval(Cast<int32>(Neg<int64>(Cast<int64>(_Arg<int32>))))"},
-           {"send(Neg(ids()))",
-            "_Send(Cast<int32>(Neg<int64>(Cast<int64>(_Arg<int32>))))"},
-           // Values that shapes decide stay on the host, and are copied.
-           {"result(Reshape(rows(), Shape(ids())))",
-            "_Retval(Reshape(_Arg, Shape<int32>(Cast<int64>(_Arg<int32>))))"},
-           {"result(GatherV2(rows(), Range(0, Size(rows()), 1), 0))",
-            "_Retval(GatherV2(_Arg, copy<int32>(Range<int32>(Const<int32>, "
-            "Size<int32>(_Arg), Const<int32>)), Const<int32>))"},
-           {"n = Size(rows()); result(Cast(Mul(ids(), n)) DstT=float)",
-            "_Retval(Cast(Cast<int32>(Mul<int64>(Cast<int64>(_Arg<int32>), "
-            "Cast<int64>(copy<int32>(Size<int32>(_Arg)))))))"},
-           // A constant of the GPU that an op reads on the host.
-           {"zero = Const() dtype=float "
-            "value='{dtype: DT_FLOAT tensor_shape {} float_val: 0}';"
-            "result(MatrixDiagV3(rows(), 0, -1, -1, zero))",
-            "_Retval(MatrixDiagV3(_Arg, Const<int32>, Const<int32>, "
-            "Const<int32>, HostConst))"},
-           // Integers that enter a loop.
-           {"result(Cast(Exit(Enter(ids()) frame_name=l)) DstT=float)",
-            "_Retval(Cast(Cast<int32>(Exit<int64>(Enter<int64>(Cast<int64>("
-            "_Arg<int32>))))))"},
-           // What is computed of decided values is computed on the host.
-           {"n = Prod(GatherV2(Shape(rows()), {0}, 0), {0});"
-            "result(Reshape(rows(), Pack(n, 1) N=2))",
-            "_Retval(Reshape(_Arg, Pack<int32>(host Prod<int32>(host GatherV2"
-            "<int32>(Shape<int32>(_Arg), Const<int32>, Const<int32>), "
-            "Const<int32>), Const<int32>)))"},
-           {"n = Cast(Size(rows())) DstT=int64;"
-            "result(Cast(n) DstT=float)",
-            "_Retval(Cast(copy<int64>(host Cast<int64>(Size<int32>(_Arg)))))"},
-           {"n = Size(rows());"
-            "c = LogicalAnd(LogicalNot(Less(n, 5)), Less(n, 9));"
-            "result(Switch(rows(), c))",
-            "_Retval(Switch(_Arg, host LogicalAnd<bool>("
-            "host LogicalNot<bool>(Less<bool>(Size<int32>(_Arg), "
-            "Const<int32>)), Less<bool>(Size<int32>(_Arg), Const<int32>))))"},
-           {"n = Size(rows());"
-            "result(Cast(LogicalOr(Less(n, 5), Less(n, 9))) DstT=float)",
-            "_Retval(Cast(copy<bool>(host LogicalOr<bool>(Less<bool>("
-            "Size<int32>(_Arg), Const<int32>), Less<bool>(Size<int32>(_Arg), "
-            "Const<int32>)))))"},
-           {"c = LogicalAnd(Less(ids(), 5), Less(ids(), 9));"
-            "result(Cast(c) DstT=float)",
-            "_Retval(Cast(LogicalAnd<bool>(Less<bool>(Cast<int64>(_Arg<int32>),"
-            " Const<int64>), Less<bool>(Cast<int64>(_Arg<int32>), "
-            "Const<int64>))))"},
-           // From the GPU to the host and back.
-           {"x = GatherV2(ids(), ids(), 0);"
-            "result(GatherV2(rows(), ExpandDims(x, 0), 0))",
-            "_Retval(GatherV2(_Arg, Cast<int32>(ExpandDims<int64>(Cast<int64>("
-            "GatherV2<int32>(_Arg<int32>, _Arg<int32>, Const<int32>)), "
-            "Const<int32>)), Const<int32>))"}}) {
+  for (
+      const auto& [text, recorded] : std::vector<Case>{
+          {"result(Tanh(rows()))", "as it is"},
+          // What the GPU reads as int32 needs no detour.
+          {"result(GatherV2(rows(), ids(), 0))",
+           "_Retval(GatherV2(_Arg, _Arg<int32>, Const<int32>))"},
+          {"result(Cast(from_host()) DstT=float)",
+           "_Retval(Cast(_Recv<int32>))"},
+          {"result(GatherV2(rows(), Reshape(ids(), {-1}), 0))",
+           "_Retval(GatherV2(_Arg, Bitcast<int32>(Reshape(Bitcast("
+           "_Arg<int32>), Const<int32>)), Const<int32>))"},
+          {"x = AddV2(ids(), 7); result(Cast(Equal(x, 5)) DstT=float)",
+           "_Retval(Cast(Equal<bool>(Bitcast<uint32>(Bitcast<int32>(AddV2"
+           "<uint32>(Bitcast<uint32>(_Arg<int32>), Const<uint32>))), "
+           "Const<uint32>)))"},
+          // A sum may exceed 32 bits; a comparison may not.
+          {"x = Sum(ids(), 0); result(Cast(Less(x, 5)) DstT=float)",
+           "_Retval(Cast(Less<bool>(Cast<int64>(Cast<int32>(Sum<int64>("
+           "Cast<int64>(_Arg<int32>), Const<int32>))), Const<int64>)))"},
+          // What is int64 already remains so.
+          {"x = Minimum(ids(), 7); y = Equal(Reshape(x, {-1}), 5);"
+           "result(Cast(y) DstT=float)",
+           "_Retval(Cast(Equal<bool>(Reshape<int64>(Minimum<int64>(Cast<int64>"
+           "(_Arg<int32>), Const<int64>), Const<int32>), Const<int64>)))"},
+          // No kernel reverses int64.
+          {"x = ReverseV2(Minimum(ids(), 7), {0});"
+           "result(GatherV2(rows(), x, 0))",
+           "_Retval(GatherV2(_Arg, Bitcast<int32>(ReverseV2(Bitcast(Cast<int32>"
+           "(Minimum<int64>(Cast<int64>(_Arg<int32>), Const<int64>))), "
+           "Const<int32>)), Const<int32>))"},
+          {"result(Cast(FloorMod(ids(), 10)) DstT=float)",
+           "_Retval(Cast(Cast<int32>(FloorMod<int64>(Cast<int64>("
+           "_Arg<int32>), Const<int64>))))"},
+          // An int32 result is computed on the GPU, too.
+          {"result(Neg(ids()))",
+           "_Retval(Cast<int32>(Neg<int64>(Cast<int64>(_Arg<int32>))))"},
+          {"send(Neg(ids()))",
+           "_Send(Cast<int32>(Neg<int64>(Cast<int64>(_Arg<int32>))))"},
+          // Values that shapes decide stay on the host, and are copied.
+          {"result(Reshape(rows(), Shape(ids())))",
+           "_Retval(Reshape(_Arg, Shape<int32>(Bitcast(_Arg<int32>))))"},
+          {"result(GatherV2(rows(), Range(0, Size(rows()), 1), 0))",
+           "_Retval(GatherV2(_Arg, copy<int32>(Range<int32>(Const<int32>, "
+           "Size<int32>(_Arg), Const<int32>)), Const<int32>))"},
+          {"n = Size(rows()); result(Cast(Mul(ids(), n)) DstT=float)",
+           "_Retval(Cast(Bitcast<int32>(Mul<uint32>(Bitcast<uint32>(_Arg<int32>"
+           "), Bitcast<uint32>(copy<int32>(Size<int32>(_Arg)))))))"},
+          // A constant of the GPU that an op reads on the host.
+          {"zero = Const() dtype=float "
+           "value='{dtype: DT_FLOAT tensor_shape {} float_val: 0}';"
+           "result(MatrixDiagV3(rows(), 0, -1, -1, zero))",
+           "_Retval(MatrixDiagV3(_Arg, Const<int32>, Const<int32>, "
+           "Const<int32>, HostConst))"},
+          // Integers that enter a loop.
+          {"result(Cast(Exit(Enter(ids()) frame_name=l)) DstT=float)",
+           "_Retval(Cast(Cast<int32>(Exit<int64>(Enter<int64>(Cast<int64>("
+           "_Arg<int32>))))))"},
+          // What is computed of decided values is computed on the host.
+          {"n = Prod(GatherV2(Shape(rows()), {0}, 0), {0});"
+           "result(Reshape(rows(), Pack(n, 1) N=2))",
+           "_Retval(Reshape(_Arg, Pack<int32>(host Prod<int32>(host GatherV2"
+           "<int32>(Shape<int32>(_Arg), Const<int32>, Const<int32>), "
+           "Const<int32>), Const<int32>)))"},
+          {"n = Cast(Size(rows())) DstT=int64;"
+           "result(Cast(n) DstT=float)",
+           "_Retval(Cast(copy<int64>(host Cast<int64>(Size<int32>(_Arg)))))"},
+          {"n = Size(rows());"
+           "c = LogicalAnd(LogicalNot(Less(n, 5)), Less(n, 9));"
+           "result(Switch(rows(), c))",
+           "_Retval(Switch(_Arg, host LogicalAnd<bool>("
+           "host LogicalNot<bool>(Less<bool>(Size<int32>(_Arg), "
+           "Const<int32>)), Less<bool>(Size<int32>(_Arg), Const<int32>))))"},
+          {"n = Size(rows());"
+           "result(Cast(LogicalOr(Less(n, 5), Less(n, 9))) DstT=float)",
+           "_Retval(Cast(copy<bool>(host LogicalOr<bool>(Less<bool>("
+           "Size<int32>(_Arg), Const<int32>), Less<bool>(Size<int32>(_Arg), "
+           "Const<int32>)))))"},
+          {"c = LogicalAnd(Less(ids(), 5), Less(ids(), 9));"
+           "result(Cast(c) DstT=float)",
+           "_Retval(Cast(LogicalAnd<bool>(Less<bool>(Cast<int64>(_Arg<int32>),"
+           " Const<int64>), Less<bool>(Cast<int64>(_Arg<int32>), "
+           "Const<int64>))))"},
+          // From the GPU to the host and back.
+          {"x = GatherV2(ids(), ids(), 0);"
+           "result(GatherV2(rows(), ExpandDims(x, 0), 0))",
+           "_Retval(GatherV2(_Arg, Bitcast<int32>(ExpandDims(Bitcast("
+           "GatherV2<int32>(_Arg<int32>, _Arg<int32>, Const<int32>)), "
+           "Const<int32>)), Const<int32>))"}}) {
     EXPECT_EQ(Recorded(text), recorded) << text;
   }
 }

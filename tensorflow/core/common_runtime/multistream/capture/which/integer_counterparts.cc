@@ -1,0 +1,157 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/which/integer_counterparts.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow::multistream {
+
+namespace {
+
+// What the op's results are with int64 in place of int32.
+enum class Wider {
+  kNot,      // other ones, or the op is not listed
+  kAsItIs,   // the same numbers
+  kExceeds,  // after a cast to int32: a result may need more than 32 bits
+  kDivides,  // the same, if the divisor, its second input, is a constant
+};
+
+Wider WiderOf(absl::string_view op) {
+  static const auto* ops = [] {
+    auto* all = new absl::flat_hash_map<std::string, Wider>;
+    for (const auto& [wider, names] :
+         std::vector<std::pair<Wider, const char*>>{
+             {Wider::kAsItIs,
+              "BroadcastTo Concat ConcatV2 Enter Equal Exit ExpandDims Fill "
+              "Greater GreaterEqual Identity Less LessEqual Maximum Merge "
+              "Minimum NextIteration NotEqual OnesLike Pack Pad PadV2 Rank "
+              "Reshape ReverseV2 Shape ShapeN "
+              "Sign Size Slice Snapshot Split SplitV Squeeze StopGradient "
+              "StridedSlice Switch Tile Transpose Unpack ZerosLike"},
+             {Wider::kExceeds,
+              "Abs Add AddN AddV2 Cumsum Mul Neg Prod Square SquaredDifference "
+              "Sub Sum"},
+             {Wider::kDivides, "FloorDiv FloorMod"}}) {
+      for (absl::string_view name : absl::StrSplit(names, ' ')) {
+        (*all)[name] = wider;
+      }
+    }
+    return all;
+  }();
+  const auto found = ops->find(op);
+  return found == ops->end() ? Wider::kNot : found->second;
+}
+
+// The type of 32 bits with which the op leaves the bits that it leaves with
+// int32: float for an op that only moves numbers, uint32 for arithmetic modulo
+// 2^32. DT_INVALID if there is none.
+DataType SameBitsType(absl::string_view op) {
+  static const auto* ops = [] {
+    auto* all = new absl::flat_hash_map<std::string, DataType>;
+    for (const auto& [type, names] :
+         std::vector<std::pair<DataType, const char*>>{
+             {DT_FLOAT,
+              "BroadcastTo Concat ConcatV2 ExpandDims Identity Pack Pad Rank "
+              "Reshape ReverseV2 Shape ShapeN Size Slice Snapshot Split SplitV "
+              "Squeeze StopGradient StridedSlice Tile Transpose Unpack "
+              "ZerosLike"},
+             // TensorFlow's kernels for uint32 are those for int32.
+             {DT_UINT32, "AddV2 Equal Mul NotEqual Sub"}}) {
+      for (absl::string_view name : absl::StrSplit(names, ' ')) {
+        (*all)[name] = type;
+      }
+    }
+    return all;
+  }();
+  const auto found = ops->find(op);
+  return found == ops->end() ? DT_INVALID : found->second;
+}
+
+// Whether `divisor` is a constant by which int32 ops on the host always divide:
+// 0 is an error there, and -1 may overflow.
+bool NeverFailsToDivide(const Node& divisor) {
+  Tensor value;
+  if (!divisor.IsConstant() ||
+      !GetNodeAttr(divisor.attrs(), "value", &value).ok() ||
+      value.dtype() != DT_INT32) {
+    return false;
+  }
+  const auto numbers = value.flat<int32_t>();
+  return std::none_of(
+      numbers.data(), numbers.data() + numbers.size(),
+      [](int32_t number) { return number == 0 || number == -1; });
+}
+
+absl::Status CheckDivisor(const Node& node) {
+  const Node* divisor;
+  TF_RETURN_IF_ERROR(node.input_node(1, &divisor));
+  if (NeverFailsToDivide(*divisor)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      node.type_string(), " '", node.name(),
+      "' divides by a value, which is an error on the host if it is 0"));
+}
+
+bool HasKernel(const Node& node, DataType type) {
+  NodeDef def = node.def();
+  (*def.mutable_attr())["T"].set_type(type);
+  return FindKernelDef(DEVICE_GPU, def, nullptr, nullptr).ok();
+}
+
+}  // namespace
+
+absl::StatusOr<Counterpart> CounterpartOf(const Node& node, bool takes_int64) {
+  DataType type;
+  if (!TryGetNodeAttr(node.attrs(), "T", &type) || type != DT_INT32) {
+    return Counterpart();
+  }
+  const Wider wider = WiderOf(node.type_string());
+  const DataType same_bits = SameBitsType(node.type_string());
+  const bool fits = wider != Wider::kNot && HasKernel(node, DT_INT64);
+  if (same_bits != DT_INVALID && HasKernel(node, same_bits) &&
+      !(takes_int64 && fits)) {
+    return Counterpart{same_bits, true};
+  }
+  if (wider == Wider::kDivides) TF_RETURN_IF_ERROR(CheckDivisor(node));
+  if (!fits) return Counterpart();
+  return Counterpart{DT_INT64, wider == Wider::kExceeds};
+}
+
+NodeDef Conversion(DataType from, DataType to) {
+  NodeDef def;
+  const bool is_cast = from == DT_INT64 || to == DT_INT64;
+  def.set_op(is_cast ? "Cast" : "Bitcast");
+  AddNodeAttr(is_cast ? "SrcT" : "T", from, &def);
+  AddNodeAttr(is_cast ? "DstT" : "type", to, &def);
+  return def;
+}
+
+Tensor IntegersAs(DataType type, const Tensor& value) {
+  Tensor wide(type, value.shape());
+  if (type != DT_INT64) {
+    std::memcpy(wide.data(), value.data(), value.TotalBytes());
+    return wide;
+  }
+  std::copy_n(value.flat<int32_t>().data(), value.NumElements(),
+              wide.flat<int64_t>().data());
+  return wide;
+}
+
+}  // namespace tensorflow::multistream
