@@ -76,7 +76,7 @@ def test_workers_have_no_variables_of_frameworks_but_emulated_gpus() -> None:
 
 
 def test_variables_are_of_peers_with_stream_groups() -> None:
-    more = {"TF_MULTI_STREAM_PYTHON_TURNS": "0"}
+    more = {"TF_MULTI_STREAM_SPIN_LOCKS": "0"}
     groups = environment_of(Team("mlp", "groups", 4), {"PATH": "p"}, more)
     assert groups == {"PATH": "p", "TF_GPU_STREAM_GROUP_COUNT": "4", **more}
     assert environment_of(Team("mlp", "stock", 1), {"PATH": "p"}, more) == {"PATH": "p"}

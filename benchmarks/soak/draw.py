@@ -145,9 +145,6 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     node_level = level in (1, 2)
     if not node_level:
         settings |= _draw_capture(random.Random(f"{seed}:{number}:capture"))
-    # By default only on with 4 cores or more.
-    if draw.random() < 0.5:
-        settings["TF_MULTI_STREAM_PYTHON_TURNS"] = "2"
     possible = [
         kind
         for kind in KINDS

@@ -51,12 +51,16 @@ compare("of all 32 bits", lambda i: (i + i, i - 5, -i, i * i, tf.abs(i), tf.cums
 # As float numbers, which move them on a GPU: infinite, signaling and quiet NaN, -0, denormal.
 PATTERNS = np.array([0x7f800000, 0x7f800001, 0x7fc00001, 0x7fffffff, 1, 0x007fffff], np.int32)
 PATTERNS = np.concatenate([PATTERNS, PATTERNS | LOWEST, [0, LOWEST]]).astype(np.int32)
+def patterns():
+    return rng.permutation(PATTERNS)
 compare("moved bits", lambda i: (
-    tf.reverse(tf.transpose(tf.reshape(i, [7, 2])), [1]), tf.concat([i, i + 1], 0), i[::3],
-    tf.pad(i, [[1, 2]]), tf.tile(i, [2]), tf.stack(tf.unstack(i)), tf.split(i, 2),
-    tf.broadcast_to(i[:, None], [14, 3]), tf.slice(i, [3], [5]), tf.zeros_like(i),
-    i[:7] + i[7:], i[:7] - i[7:], i[:7] * i[7:], i[:7] == i[7:], i != i[::-1]),
-        lambda: rng.permutation(PATTERNS))
+    tf.reverse(tf.transpose(tf.reshape(i, [7, 2])), [1]), i[::3], tf.pad(i, [[1, 2]]),
+    tf.tile(i, [2]), tf.broadcast_to(i[:, None], [14, 3]),
+    i[:7] + i[7:], i[:7] - i[7:], i[:7] * i[7:], i[:7] == i[7:], i != i[::-1]), patterns)
+# A GPU has no kernels for these: TensorFlow has them on the CPU.
+compare("moved bits of the CPU", lambda i: (
+    tf.stack(tf.unstack(i)), tf.split(i, 2), tf.concat([i, i], 0), tf.slice(i, [3], [5]),
+    tf.zeros_like(i)), patterns)
 compare("divided", lambda i: (i // 7, i % 7, i // -3, i % -3), ints(5, 3))
 compare("no rows", lambda i: tf.gather(table, tf.reshape(i, [-1]) % 50), ints(0, 2))
 compare("a scalar", lambda i: tf.gather(table, i) * tf.cast(i, tf.float32), scalar)
@@ -214,8 +218,10 @@ def test_tables_on_the_host() -> None:
         """
 words = [f"word {i}" for i in range(20)]
 ids = tf.lookup.KeyValueTensorInitializer(words, tf.range(20, dtype=tf.int64))
-found = tf.lookup.StaticHashTable(ids, default_value=20)
-lookup = tf.keras.layers.StringLookup(vocabulary=words)
+# A table's default value must not be on the GPU: the lookup would wait for its copy.
+with tf.device("/CPU:0"):
+    found = tf.lookup.StaticHashTable(ids, default_value=20)
+    lookup = tf.keras.layers.StringLookup(vocabulary=words)
 grows = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, -1, -2)
 rows = tf.constant(floats(32, 4))
 
@@ -243,8 +249,20 @@ def inserts(text):
             b = tf.abs(grows.lookup(a % 2))
     return tf.gather(rows, b)
 compare("a table that the step changes", inserts, texts(6), captured=False)
+
+with tf.device(GPU):
+    of_gpu = tf.lookup.StaticHashTable(ids, default_value=20)
+def after_the_table(text):
+    with tf.device("/CPU:0"):
+        a = of_gpu.lookup(text)
+    return tf.tanh(tf.gather(rows, a) * 2.0) + tf.reduce_sum(rows * 0.5)
+compare("a default value on the GPU", after_the_table, texts(6), captured=False)
+side = tf.cuda.captured(mode="auto")(on_gpu(after_the_table))
+report = tf.cuda.capture_report(side, tf.constant(texts(6)()))
+check(report.share > 0.5, f"in pieces: {report}")
 """,
         capture="marked",
+        TF_MULTI_STREAM_CAPTURE_PIECES="2",
     )
 
 

@@ -33,8 +33,8 @@ def run(code: str, capture: str = "", **environment: str) -> None:
     kit.run_captured(GROUPS, textwrap.dedent(code), groups=4, capture=capture, **environment)
 
 
-@pytest.mark.parametrize(("capture", "turns"), [("off", 1), ("auto", 0), ("auto", 64)])
-def test_threads(capture: str, turns: int) -> None:
+@pytest.mark.parametrize("capture", ["off", "auto"])
+def test_threads(capture: str) -> None:
     """From many threads at once, with and without a device, the bits are those of the function."""
     run(
         """
@@ -52,12 +52,10 @@ def test_threads(capture: str, turns: int) -> None:
         check((replayed() > 0) == captured, f"replayed {replayed()}")
         """,
         capture,
-        TF_MULTI_STREAM_PYTHON_TURNS=str(turns),
     )
 
 
-@pytest.mark.parametrize("turns", [0, 1])
-def test_a_program_ends_while_daemon_threads_call(turns: int) -> None:
+def test_a_program_ends_while_daemon_threads_call() -> None:
     """Python ends a daemon thread when it takes the GIL, which is in the middle of a call."""
     code = """
 def client():
@@ -71,7 +69,7 @@ print("the end")
 """
     done = kit.python(
         ["-c", kit.PROLOGUE + kit.CAPTURE_HELPERS + GROUPS + code],
-        kit.environment(4, TF_MULTI_STREAM_PYTHON_TURNS=str(turns)),
+        kit.environment(4),
         timeout=300,
     )
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["the end"]), done.stderr

@@ -23,7 +23,6 @@ namespace {
 
 constexpr int kMaxPriority = 64;  // no GPU has as many
 constexpr int kMaxEmulatedGpus = 16;
-constexpr int kMaxPythonTurns = 64;
 constexpr int kMaxThreadCount = 1024;
 constexpr int kMaxBranches = 64;
 constexpr int kMaxMegabytes = 1 << 20;
@@ -328,11 +327,6 @@ const std::vector<Variable>& Variables() {
                                    "=gpu_private or gpu_shared");
        },
        /*is_stock=*/true},
-      {kPythonTurnsVariable, Number(&Options::python_turns, 0, kMaxPythonTurns),
-       "1; 0 with fewer than 4 cores",
-       "threads that come back from `tf.cuda.serving_callable`'s calls take "
-       "the GIL in turn, and so many of them look for their turn; 0: the "
-       "GIL decides: [serving](serving.md#call-it-without-pythons-lock)"},
       {kSpinLocksVariable, Switch(&Options::spin_locks), "true",
        "with several groups, threads that wait for a lock of the CUDA "
        "driver spin for a while before they sleep: [driver "

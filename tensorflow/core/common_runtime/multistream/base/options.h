@@ -22,7 +22,6 @@ inline constexpr char kGroupCountVariable[] = "TF_GPU_STREAM_GROUP_COUNT";
 inline constexpr char kEmulatedGpusVariable[] = "TF_MULTI_STREAM_EMULATED_GPUS";
 inline constexpr char kSegmentOwnConstVariable[] = "TF_SEGMENT_OWN_CONST";
 inline constexpr char kSpinLocksVariable[] = "TF_MULTI_STREAM_SPIN_LOCKS";
-inline constexpr char kPythonTurnsVariable[] = "TF_MULTI_STREAM_PYTHON_TURNS";
 inline constexpr char kNodeLevelVariable[] = "TF_NODE_LEVEL_MULTISTREAM";
 inline constexpr char kReduceStreamWaitVariable[] = "TF_REDUCE_STREAM_WAIT";
 inline constexpr char kForwardPropagationVariable[] =
@@ -148,7 +147,6 @@ struct Options {
   ThreadMode thread_mode = ThreadMode::kProcess;
   int thread_count = 2;    // TF_GPU_THREAD_COUNT; as in stock TensorFlow
   bool spin_locks = true;  // TF_MULTI_STREAM_SPIN_LOCKS
-  std::optional<int> python_turns;  // TF_MULTI_STREAM_PYTHON_TURNS
   // TF_MULTI_STREAM_SANITIZER.
   SanitizerMode sanitizer = SanitizerMode::kOff;
   bool test_faults = false;  // TF_MULTI_STREAM_TEST_FAULTS

@@ -61,7 +61,6 @@ TEST(OptionsTest, UnsetOrEmptyMeansStock) {
     EXPECT_FALSE(options.segment_own_const);
     EXPECT_TRUE(options.spin_locks);
     EXPECT_FALSE(options.test_faults);
-    EXPECT_EQ(options.python_turns, std::nullopt);
     EXPECT_TRUE(options.without_effect.empty());
     EXPECT_EQ(options.GroupCount(0), 1);
     EXPECT_EQ(options.GroupCount(7), 1);
@@ -107,7 +106,6 @@ TEST(OptionsTest, RefusesValuesThatAVariableDoesNotTake) {
       {{kEmulatedGpusVariable},
        {"abc", "-1", "17", "1,1", "1.5", "99999999999"},
        "a whole number from 0 to 16"},
-      {{kPythonTurnsVariable}, {"-1", "65", "2,2"}, "from 0 to 64"},
       {{kThreadCountVariable}, {"abc", "0", "1,2", "1025"}, "from 1 to 1024"},
       {{kExtendLimitVariable},
        {"abc", "0", "-1", "1,2", "99999999999"},
@@ -317,13 +315,10 @@ TEST(OptionsTest, SwitchesTakeTrueFalse1And0) {
 }
 
 TEST(OptionsTest, NumbersAndPaths) {
-  const Options options = Get({{kPythonTurnsVariable, "64"},
-                               {kEmulatedGpusVariable, "16"},
-                               {kStreamFileVariable, "a.txt"}});
-  EXPECT_EQ(options.python_turns, 64);
+  const Options options =
+      Get({{kEmulatedGpusVariable, "16"}, {kStreamFileVariable, "a.txt"}});
   EXPECT_EQ(options.emulated_gpus, 16);
   EXPECT_EQ(options.stream_file, "a.txt");
-  EXPECT_EQ(Get({{kPythonTurnsVariable, "0"}}).python_turns, 0);
 }
 
 TEST(OptionsTest, ThreadsOfGroups) {

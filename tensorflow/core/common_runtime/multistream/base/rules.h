@@ -50,11 +50,6 @@ enum class Rule {
   kWhoIsBlockedIsReplaced,
   kWhoIsBlockedDoesNotCountForItsGroup,
   kWhoAdmitsTheLastTellsOfTheEnd,
-  // serving/python_turns.h
-  kOneHasTheTurn,
-  kWhoHasTheTurnLongLosesIt,
-  kWhoGoesCallsTheNext,
-  kWhoLeavesEndsItsTurn,
   // cuda/capture_gate.h
   kCapturesExcludeWaits,
   kNoSideOvertakesTheOther,

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,9 +17,7 @@
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/tf_tensor.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
-#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_arrays.h"
-#include "tensorflow/core/common_runtime/multistream/serving/python_turns.h"
 #include "tensorflow/core/platform/tstring.h"
 
 namespace tensorflow::multistream {
@@ -117,22 +114,6 @@ HostTensor StringsOf(Array array, const int64_t* shape) {
       count * sizeof(tstring),
       [](void* data, size_t, void*) { delete[] static_cast<tstring*>(data); },
       nullptr));
-}
-
-// The process-wide turns; null if turns are off.
-PythonTurns* Turns() {
-  static PythonTurns* turns = []() -> PythonTurns* {
-    constexpr int kCoresForOneThatLooks = 4;
-    const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    const absl::StatusOr<Options>& options = ProcessOptions();
-    PythonTurns::Limits limits;
-    limits.looking = std::min(limits.looking, cores / kCoresForOneThatLooks);
-    if (options.ok()) {
-      limits.looking = options->python_turns.value_or(limits.looking);
-    }
-    return limits.looking == 0 ? nullptr : new PythonTurns(limits);
-  }();
-  return turns;
 }
 
 // A function, with all that its calls have in common. Calls are thread-safe.
@@ -309,7 +290,6 @@ using tensorflow::multistream::NumpyArray;
 using tensorflow::multistream::Python;
 using tensorflow::multistream::PythonArrays;
 using tensorflow::multistream::PythonObject;
-using tensorflow::multistream::PythonTurns;
 using tensorflow::multistream::ServingCallable;
 
 // Delete the result with TFMS_DeleteServing. Null if a captured tensor cannot
@@ -344,15 +324,11 @@ void TFMS_DeleteServing(ServingCallable* callable) { delete callable; }
 CallResult* TFMS_CallServing(const ServingCallable* callable,
                              const char* device, const int64_t* shapes,
                              const Array* arrays) {
-  PythonTurns* turns = tensorflow::multistream::Turns();
   void* thread = Python().save_thread();
-  if (turns != nullptr) turns->Leave();
   CallResult* result = callable->Call(device, shapes, arrays);
-  if (turns != nullptr) turns->Enter();
   // If the process is ending, Python ends the thread in this call. So no local
   // variable of this function may have a destructor.
   Python().restore_thread(thread);
-  if (turns != nullptr) turns->HasLock();
   return result;
 }
 
