@@ -33,7 +33,9 @@ def test_a_training_has_the_losses_of_one_stream(monkeypatch: pytest.MonkeyPatch
     assert row["share_of_launches"] > 0.9 and row["same_bits"] == "yes", row
 
 
-@pytest.mark.parametrize("model", ["DeepCTR: DeepFM", "TensorFlow: table of words"])
+@pytest.mark.parametrize(
+    "model", ["DeepCTR: DeepFM", "TensorFlow: table of words", "TensorFlow: loop by lengths"]
+)
 def test_a_model_is_served(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """16 threads get the bits of one stream, from many inputs and from strings."""
     monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")

@@ -216,20 +216,11 @@ def check_arrays() -> None:
     """Checks that C++ and `holds_on` can do what they do with arrays of this NumPy release."""
     arrays = [np.zeros(shape, np.float32) for shape in ((), (3,), (2, 0), (2, 3, 4))]
     arrays.append(arrays[3].T)
-    for x, at in zip(arrays, pointers_in(arrays), strict=True):
-        fields, shape = (ctypes.c_int64 * 4)(), (ctypes.c_int64 * 5)()
-        loader.library.TFMS_FieldsOfArray(ctypes.c_void_p(at - object.__basicsize__), fields, shape)
-        data = x.__array_interface__["data"][0]
-        if (
-            ctypes.c_void_p.from_address(at).value != data
-            or fields[:3] != [data, id(x.dtype), id(np.ndarray)]
-            or fields[3] & 1 != x.flags.c_contiguous
-            or shape[: 1 + x.ndim] != [x.ndim, *x.shape]
-        ):
-            raise NotImplementedError(
-                f"tf.cuda.serving_callable does not know where arrays of NumPy {np.__version__} "
-                "have their memory. Use a NumPy release that this TensorFlow was made for."
-            )
+    if not all(_is_known(x, at) for x, at in zip(arrays, pointers_in(arrays), strict=True)):
+        raise NotImplementedError(
+            f"tf.cuda.serving_callable does not know where arrays of NumPy {np.__version__} "
+            "have their memory. Use a NumPy release that this TensorFlow was made for."
+        )
     held = holds_on(arrays)
     try:
         arrays[1].resize(4, refcheck=False)
@@ -240,6 +231,23 @@ def check_arrays() -> None:
         f"tf.cuda.serving_callable cannot keep NumPy {np.__version__} from resizing an array that "
         "a call reads. Use a NumPy release that this TensorFlow was made for."
     )
+
+
+def _is_known(x: np.ndarray[Any, Any], pointer_at: int) -> bool:
+    """Whether C++ reads the fields of the array object as they are."""
+    data = x.__array_interface__["data"][0]
+    if ctypes.c_void_p.from_address(pointer_at).value != data:
+        return False
+    fields = (ctypes.c_int64 * 6)()
+    read = loader.library.TFMS_FieldsOfArray
+    read.restype = ctypes.c_bool
+    if not read(ctypes.py_object(x), fields):
+        return False
+    *same, dimensions, rank, flags = fields
+    if same != [data, id(x.dtype), id(np.ndarray)] or rank != x.ndim:
+        return False
+    shape = tuple((ctypes.c_ssize_t * rank).from_address(dimensions)) if rank else ()
+    return shape == x.shape and bool(flags & 1) == bool(x.flags.c_contiguous)
 
 
 def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:

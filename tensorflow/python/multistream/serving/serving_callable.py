@@ -6,9 +6,9 @@ with the GIL                              C++ (serving_callable.cc), without the
 check arrays, make arrays for results ->  copy arguments, run the function,
 put results into their structure      <-  copy results
 
-Most calls take the short way: what is left of it in Python is to find the arguments and to put
-results into their structure; C++ checks and makes arrays (python_arrays.h). A call whose arguments
-are no plain arrays, or large, or strings, or of shapes that are new, takes the way in Python.
+Most calls take the short way: Python only finds the arguments and puts results into their
+structure, and C++ checks and makes the arrays (python_arrays.h). A call takes the way in Python if
+its arguments are not plain arrays, are large, are strings, or have shapes that are new.
 
 The callable runs a wrapper around the caller's function, whose results are on the host. So the step
 itself copies the results to the host, on its own stream, before the step ends. If a call returned

@@ -41,8 +41,8 @@ class MoveValuesPass : public GraphOptimizationPass {
  public:
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
     if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
-      MoveLoopValues(options.graph->get());
       MoveShapes(options.graph->get());
+      MoveLoopValues(options.graph->get());
       if (ProcessOptions()->emulated_gpus > 0) {
         MoveResults(options.graph->get());
       }

@@ -332,19 +332,17 @@ CallResult* TFMS_CallServing(const ServingCallable* callable,
   return result;
 }
 
-// Sets the two numbers to the fields of an array object as this library reads
-// them: `fields` to the data's address, the dtype's, the type's, and the flags;
-// `shape` to the rank and at most four dimensions.
-void TFMS_FieldsOfArray(const NumpyArray* array, int64_t* fields,
-                        int64_t* shape) {
+// Sets `fields` to the fields of an array object as this library reads them:
+// the addresses of data, dtype, type and dimensions, the rank and the flags.
+// Returns whether the library finds Python's functions.
+bool TFMS_FieldsOfArray(const NumpyArray* array, int64_t* fields) {
   fields[0] = reinterpret_cast<int64_t>(array->data);
   fields[1] = reinterpret_cast<int64_t>(array->dtype);
   fields[2] = reinterpret_cast<int64_t>(array->type);
-  fields[3] = array->flags;
-  shape[0] = array->rank;
-  for (int i = 0; i < std::min(array->rank, 4); ++i) {
-    shape[1 + i] = array->dimensions[i];
-  }
+  fields[3] = reinterpret_cast<int64_t>(array->dimensions);
+  fields[4] = array->rank;
+  fields[5] = array->flags;
+  return Python().AreThere();
 }
 
 // Lets TFMS_CallWithArrays call the function, which has no strings. The caller

@@ -112,9 +112,7 @@ bool GoesTo(const std::string& device, const Node& node) {
     for (const Edge* edge : next.out_edges()) {
       if (edge->IsControlEdge()) continue;
       if (edge->dst()->assigned_device_name() == device) return true;
-      if (edge->dst()->IsIdentity() || edge->dst()->IsEnter()) {
-        go_to(edge->dst());
-      }
+      if (HandsValueOn(*edge->dst())) go_to(edge->dst());
     }
     return false;
   });

@@ -59,7 +59,8 @@ void MoveLoopValues(Graph* graph);
 
 // Moves the ops that give a tensor's shape to the GPU whose ops take the shape,
 // if the tensor goes there, too: TensorFlow has them where the tensor is made,
-// and on the GPU the shape would be any value from the host.
+// and on the GPU the shape would be any value from the host. Call it before
+// MoveLoopValues, which does not change a loop with such an op on the host.
 void MoveShapes(Graph* graph);
 
 // Moves a function's results, which no device was asked for, to the GPU that

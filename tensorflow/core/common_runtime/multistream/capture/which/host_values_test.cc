@@ -139,6 +139,24 @@ TEST(ShapesTest, AreOnTheGpuThatHasTheTensorToo) {
   }
 }
 
+// As of a loop over a sequence, whose condition asks for its length.
+TEST(ShapesTest, AreOnTheGpuIfALoopOnTheHostHandsTheTensorToIt) {
+  PartGraph graph(kGpu, kHost);
+  graph.Add(
+      "x = arg(); before = Shape(x); e = Enter(x) frame_name=l;"
+      "m = Merge(e, e); inside = Shape(m); row = Exp(Identity(m));"
+      "zeros = Fill(before, 1); length = Fill(inside, 2)");
+  for (Node* node : graph.graph.op_nodes()) {
+    node->set_assigned_device_name(kHost);
+  }
+  for (const std::string name : {"row", "zeros", "length"}) {
+    graph[name]->set_assigned_device_name(kGpu);
+  }
+  MoveShapes(&graph.graph);
+  EXPECT_EQ(graph["before"]->assigned_device_name(), kGpu);
+  EXPECT_EQ(graph["inside"]->assigned_device_name(), kGpu);
+}
+
 // Only what no device was asked for, and what one GPU gives alone.
 TEST(ResultsTest, AreOnTheGpuThatComputesThem) {
   PartGraph graph(kGpu, kHost);
