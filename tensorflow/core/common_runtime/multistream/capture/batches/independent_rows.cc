@@ -16,6 +16,7 @@
 #include "tensorflow/core/common_runtime/graph_runner.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/row_rules.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/shape_refiner.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -291,7 +292,7 @@ IndependentRows::IndependentRows(const Graph& graph)
         (node->IsArg() && node->output_type(0) == DT_RESOURCE)) {
       variables_.push_back(node);
     }
-    if (node->IsSend()) sends.push_back(node);
+    if (node->IsSend() && !PassesArgumentOn(*node)) sends.push_back(node);
     if (node->IsRetval()) returns.push_back(node);
   }
   results_ = sends;

@@ -69,6 +69,8 @@ absl::Status PadRows(
 
 StepInterface::StepInterface(const Capturable& graph)
     : receives(Parsed(graph.receives)),
+      passed(graph.passed),
+      passed_keys(KeysOf(graph.passed)),
       messages(Parsed(graph.messages)),
       sends(Parsed(graph.sends)),
       checks(Parsed(graph.checks)),
@@ -99,6 +101,13 @@ std::vector<StepInterface::Key> StepInterface::Parsed(
   return parsed;
 }
 
+std::vector<StepInterface::Key> StepInterface::KeysOf(
+    const std::vector<Capturable::Passed>& passed) {
+  std::vector<std::string> keys;
+  for (const Capturable::Passed& it : passed) keys.push_back(it.key);
+  return Parsed(keys);
+}
+
 std::optional<size_t> StepInterface::IndexOf(const Rendezvous::ParsedKey& key,
                                              const std::vector<Key>& keys) {
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -115,6 +124,9 @@ class CapturedCall::EarlierReceived : public RendezvousInterface {
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
+    if (StepInterface::IndexOf(key, call_->step_.passed_keys).has_value()) {
+      return absl::OkStatus();  // it was sent before
+    }
     return call_->args_.rendezvous->Send(key, args, value, is_dead);
   }
   void RecvAsync(const ParsedKey& key, const Args& args,
@@ -153,8 +165,11 @@ class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
     const auto i = StepInterface::IndexOf(key, call_->step_.sends);
-    // A copy between the GPU and the host, which the recorded graph lacks.
-    if (!i.has_value() && key.src_device == key.dst_device) {
+    // A copy between the GPU and the host, which the recorded graph lacks; or
+    // an argument that is passed on.
+    if (!i.has_value() &&
+        (key.src_device == key.dst_device ||
+         StepInterface::IndexOf(key, call_->step_.passed_keys).has_value())) {
       return EarlierReceived::Send(key, args, value, is_dead);
     }
     if (!i.has_value()) {
@@ -202,6 +217,27 @@ CapturedCall::CapturedCall(const StepInterface& step,
       done_(std::move(done)),
       received_(step.receives.size() + step.messages.size()) {
   inputs_.received.resize(step.receives.size());
+}
+
+absl::Status CapturedCall::SendArguments(Device* device) const {
+  if (step_.passed.empty()) return absl::OkStatus();
+  if (args_.call_frame == nullptr) {
+    return absl::InternalError("a step's call has no arguments");
+  }
+  // As TensorFlow's Send op does it.
+  DeviceContext* context = nullptr;
+  TF_RETURN_IF_ERROR(device->TryGetDeviceContext(&context));
+  const core::RefCountPtr<DeviceContext> owned(context);
+  for (size_t i = 0; i < step_.passed.size(); ++i) {
+    const Tensor* value = nullptr;
+    TF_RETURN_IF_ERROR(args_.call_frame->GetArg(step_.passed[i].index, &value));
+    Rendezvous::Args args;
+    args.device_context = context;
+    args.alloc_attrs.set_on_host(step_.passed[i].on_host);
+    TF_RETURN_IF_ERROR(args_.rendezvous->Send(step_.passed_keys[i].parsed, args,
+                                              *value, /*is_dead=*/false));
+  }
+  return absl::OkStatus();
 }
 
 void CapturedCall::Receive(const std::shared_ptr<CapturedCall>& call,

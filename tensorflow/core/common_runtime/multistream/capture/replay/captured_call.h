@@ -49,6 +49,7 @@ struct StepInterface {
     Rendezvous::ParsedKey parsed;
   };
   static std::vector<Key> Parsed(const std::vector<std::string>& keys);
+  static std::vector<Key> KeysOf(const std::vector<Capturable::Passed>& passed);
   static std::optional<size_t> IndexOf(const Rendezvous::ParsedKey& key,
                                        const std::vector<Key>& keys);
 
@@ -65,6 +66,8 @@ struct StepInterface {
   bool AreChecked(const std::vector<Tensor>& made) const;
 
   const std::vector<Key> receives;
+  const std::vector<Capturable::Passed> passed;
+  const std::vector<Key> passed_keys;  // in that order
   const std::vector<Key> messages;
   const std::vector<Key> sends;
   const std::vector<Key> checks;
@@ -140,6 +143,9 @@ class CapturedCall {
                StreamGroup* group, RunAsAlways run_as_always,
                Executor::DoneCallback done);
 
+  // Sends the arguments that the step passes on to the host, where the values
+  // from the host may depend on them. `device` is the group's.
+  absl::Status SendArguments(Device* device) const;
   // Receives all values from the host; then calls `then`, on any thread.
   static void Receive(const std::shared_ptr<CapturedCall>& call,
                       std::function<void()> then);

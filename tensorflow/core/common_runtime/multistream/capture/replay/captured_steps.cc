@@ -76,6 +76,9 @@ void CapturedSteps::Run(const Executor::Args& args, StreamGroup* group,
                         Executor::DoneCallback done) {
   auto call = std::make_shared<CapturedCall>(
       step_, args, group, std::move(run_as_always), std::move(done));
+  const absl::Status status =
+      call->SendArguments(leader_->group_device(group->index()));
+  if (!status.ok()) return Finish(*call, {}, status);
   CapturedCall::Receive(call, [this, call] { Received(call); });
 }
 

@@ -298,11 +298,24 @@ class Classifier {
     if (node.type_string() == "_HostRecv") {
       return "receives a value that its users read on the host";
     }
-    if (node.IsRecv() && !IsEarlyValue(node)) late_ = &node;
+    if (node.IsRecv() && !ComesAfterArguments(node)) late_ = &node;
+    if (PassesArgumentOn(node)) return ObstacleAtPassed(node);
     std::vector<std::string>& keys = IsCheck(node)   ? found.checks
                                      : node.IsSend() ? found.sends
                                                      : found.receives;
     return std::string(KeyOf(node, &keys.emplace_back()).message());
+  }
+
+  std::string ObstacleAtPassed(const Node& send) {
+    Capturable::Passed& passed = found.passed.emplace_back();
+    const Node* argument = nullptr;
+    absl::Status status = send.input_node(0, &argument);
+    if (status.ok()) status = KeyOf(send, &passed.key);
+    if (status.ok()) {
+      passed.on_host = EndIsOnHost(*argument);
+      status = GetNodeAttr(argument->attrs(), "index", &passed.index);
+    }
+    return std::string(status.message());
   }
 
   std::string ObstacleAtArgument(const Node& node) {

@@ -43,6 +43,14 @@ struct Capturable {
     bool decides = false;
   };
   std::vector<std::string> receives;
+  // Arguments that are only sent to the host, which the values from the host
+  // may depend on (PassesArgumentOn).
+  struct Passed {
+    std::string key;
+    int index = 0;  // in the call frame
+    bool on_host = false;
+  };
+  std::vector<Passed> passed;
   // Received, and needed only if a check does not hold (ValuesOnDevice).
   std::vector<std::string> messages;
   std::vector<Argument> arguments;

@@ -12,6 +12,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -24,6 +26,7 @@ namespace tensorflow::multistream {
 namespace {
 
 constexpr char kEarly[] = "_multi_stream_early";
+constexpr char kAfterArguments[] = "_multi_stream_after_arguments";
 constexpr char kAfter[] = "_multi_stream_after";
 constexpr char kInBranch[] = "_multi_stream_in_branch";
 
@@ -45,11 +48,22 @@ bool MayWait(const Node& node) {
          !do_not->contains(node.type_string());
 }
 
-// Whether no ancestor of the node is a receive or may wait.
-bool IsEarly(const Node& node) {
-  return !WalkFinds(node, [&node](const Node& next, auto go_to) {
+using Sent = absl::flat_hash_map<Transfer, const Node*>;
+
+// Whether the node receives an argument that a step on a GPU passes on.
+bool ReceivesArgument(const Node& node, const Sent& sent) {
+  const auto found = node.IsRecv() ? sent.find(TransferOf(node)) : sent.end();
+  return found != sent.end() && PassesArgumentOn(*found->second) &&
+         IsOfType(found->second->assigned_device_name(), DEVICE_GPU);
+}
+
+// Whether no ancestor of the node is a receive or may wait. Arguments of GPUs
+// may be received if `sent` is given.
+bool IsEarly(const Node& node, const Sent* sent) {
+  return !WalkFinds(node, [&node, sent](const Node& next, auto go_to) {
     for (const Node* before : next.in_nodes()) {
       if (!before->IsOp()) continue;
+      if (sent != nullptr && ReceivesArgument(*before, *sent)) continue;
       if (before->IsRecv() || MayWait(*before)) {
         VLOG(2) << node.name() << " is not early, as it comes after "
                 << before->type_string() << " " << before->name();
@@ -69,7 +83,7 @@ bool IsOnGpu(const Graph& part) {
 
 // What the value of `send` waits for on the device that receives it.
 ValueWaits FindWaits(const Node& send, const Transfer& transfer,
-                     const absl::flat_hash_map<Transfer, const Node*>& sent) {
+                     const Sent& sent) {
   const std::string& device = std::get<2>(transfer);
   ValueWaits waits;
   waits.known = !WalkFinds(send, [&](const Node& next, auto go_to) {
@@ -128,7 +142,7 @@ bool HasKernelOnGpu(const Node& node) {
 
 void MarkEarlyValues(absl::Span<Graph* const> parts) {
   absl::flat_hash_map<Transfer, Node*> received;
-  absl::flat_hash_map<Transfer, const Node*> sent;
+  Sent sent;
   for (Graph* part : parts) {
     for (Node* node : part->op_nodes()) {
       if (node->IsRecv()) received[TransferOf(*node)] = node;
@@ -142,8 +156,12 @@ void MarkEarlyValues(absl::Span<Graph* const> parts) {
     const auto found = received.find(transfer);
     if (found == received.end()) continue;
     Node* receive = found->second;
-    const bool is_early = IsEarly(*send);
-    if (is_early) receive->AddAttr(kEarly, true);
+    const bool is_early = IsEarly(*send, nullptr);
+    if (is_early) {
+      receive->AddAttr(kEarly, true);
+    } else if (IsEarly(*send, &sent)) {
+      receive->AddAttr(kAfterArguments, true);
+    }
     // Of two GPUs' parts that are cut into pieces, each may wait for the other.
     if (several_gpus && !is_early) continue;
     const ValueWaits waits = FindWaits(*send, transfer, sent);
@@ -163,6 +181,24 @@ ValueWaits WaitsOf(const Node& receive) {
 bool IsEarlyValue(const Node& node) {
   bool early = false;
   return TryGetNodeAttr(node.attrs(), kEarly, &early) && early;
+}
+
+bool ComesAfterArguments(const Node& node) {
+  bool after = false;
+  return IsEarlyValue(node) ||
+         (TryGetNodeAttr(node.attrs(), kAfterArguments, &after) && after);
+}
+
+bool PassesArgumentOn(const Node& send) {
+  const Node* argument;
+  return send.IsSend() && !IsCheck(send) &&
+         send.input_node(0, &argument).ok() &&
+         argument->type_string() == "_Arg" && !IsEndOfPiece(*argument) &&
+         DataTypeCanUseMemcpy(argument->output_type(0)) &&
+         IsOfType(std::get<2>(TransferOf(send)), DEVICE_CPU) &&
+         absl::c_none_of(send.in_edges(), [](const Edge* edge) {
+           return edge->IsControlEdge() && edge->src()->IsOp();
+         });
 }
 
 void MoveLoopValues(Graph* graph) {

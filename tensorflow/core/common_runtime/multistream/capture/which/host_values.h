@@ -16,6 +16,14 @@
 //   host                                          receive --> c --> send
 //                                                                  not early
 //
+// A value may also depend on an argument that is on the GPU, which the GPU's
+// part only sends to the host: the default value of a table, or ids that the
+// host splits. Such arguments are sent before the step waits for its values.
+//
+//   GPU    argument --> send            receive --> b --> ...
+//                         :                :
+//   host               receive --> c --> send ... after arguments
+//
 // TensorFlow leaves a loop's values from the host on the host, and sends them
 // to the GPU in each iteration; an example is a loop over the columns of an
 // argument. A captured step cannot contain such copies. So after placement,
@@ -42,6 +50,11 @@ void MarkEarlyValues(absl::Span<Graph* const> parts);
 
 // Whether `node` receives a value that is marked as early.
 bool IsEarlyValue(const Node& node);
+// Whether `node` receives a value that exists once arguments are passed on, or
+// is early.
+bool ComesAfterArguments(const Node& node);
+// Whether `send` only passes an argument of the step on, to a CPU.
+bool PassesArgumentOn(const Node& send);
 
 // What a received value waits for.
 struct ValueWaits {

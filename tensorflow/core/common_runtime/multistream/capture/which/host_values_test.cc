@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -55,6 +56,42 @@ TEST(EarlyValuesTest, WaitForNothingOfTheStep) {
     for (const Node* node : host.graph.op_nodes()) {
       EXPECT_FALSE(IsEarlyValue(*node)) << text;
     }
+  }
+}
+
+// An argument of the GPU that only the host needs is there before the step.
+TEST(EarlyValuesTest, MayDependOnArgumentsOfTheGpu) {
+  struct Case {
+    std::string gpu;  // sends `passed` to the host
+    std::string host;
+    bool is_after;
+  };
+  const std::string sends = "x = arg(); passed = send(x); y = Exp(x);";
+  const std::string table = "value = send(Neg(receive() tensor_name=passed))";
+  for (const auto& [gpu_text, host_text, is_after] : std::vector<Case>{
+           {sends, table, true},
+           {"x = arg(); passed = send(Neg(x));", table, false},
+           {"x = arg(); y = Exp(x); passed = send(x, ^y);", table, false},
+           {sends + "other = send(y);",
+            "value = send(Add(receive() tensor_name=passed, "
+            "receive() tensor_name=other))",
+            false}}) {
+    PartGraph host(kHost, kGpu), gpu(kGpu, kHost);
+    gpu.Add(gpu_text + "value = receive(); result(Neg(value))");
+    host.Add(host_text);
+    for (Node* node : gpu.graph.op_nodes()) {
+      node->set_assigned_device_name(kGpu);
+    }
+    MarkEarlyValues({&gpu.graph, &host.graph});
+    EXPECT_FALSE(IsEarlyValue(*gpu["value"])) << gpu_text;
+    EXPECT_EQ(ComesAfterArguments(*gpu["value"]), is_after) << gpu_text;
+    EXPECT_EQ(PassesArgumentOn(*gpu["passed"]), gpu_text.find(sends) == 0);
+    if (!is_after) continue;
+    const Capturable found = ClassifyForCapture(gpu.graph, nullptr);
+    EXPECT_EQ(found.obstacle, "");
+    EXPECT_TRUE(found.sends.empty());
+    ASSERT_EQ(found.passed.size(), 1);
+    EXPECT_EQ(found.passed[0].index, 0);
   }
 }
 
