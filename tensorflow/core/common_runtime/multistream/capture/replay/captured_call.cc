@@ -124,7 +124,7 @@ class CapturedCall::EarlierReceived : public RendezvousInterface {
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
-    if (StepInterface::IndexOf(key, call_->step_.passed_keys).has_value()) {
+    if (call_->step_.IsPassed(key)) {
       return absl::OkStatus();  // it was sent before
     }
     return call_->args_.rendezvous->Send(key, args, value, is_dead);
@@ -168,8 +168,7 @@ class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
     // A copy between the GPU and the host, which the recorded graph lacks; or
     // an argument that is passed on.
     if (!i.has_value() &&
-        (key.src_device == key.dst_device ||
-         StepInterface::IndexOf(key, call_->step_.passed_keys).has_value())) {
+        (key.src_device == key.dst_device || call_->step_.IsPassed(key))) {
       return EarlierReceived::Send(key, args, value, is_dead);
     }
     if (!i.has_value()) {

@@ -53,6 +53,10 @@ struct StepInterface {
   static std::optional<size_t> IndexOf(const Rendezvous::ParsedKey& key,
                                        const std::vector<Key>& keys);
 
+  // Whether the key is that of an argument that is passed on.
+  bool IsPassed(const Rendezvous::ParsedKey& key) const {
+    return IndexOf(key, passed_keys).has_value();
+  }
   // What the caller gets: first the sends, then the results.
   size_t outputs() const { return sends.size() + results.size(); }
   // What a recording makes: the outputs, then the checks.
