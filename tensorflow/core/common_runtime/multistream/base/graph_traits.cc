@@ -302,18 +302,24 @@ bool HandsValueOn(const Node& node) {
          node.IsMerge() || node.IsNextIteration() || node.IsSwitch();
 }
 
-bool GivesShape(const Node& node) {
+namespace {
+
+bool OpGivesShape(absl::string_view op) {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
       "Rank", "Shape", "ShapeN", "Size"};
-  return ops->contains(node.type_string());
+  return ops->contains(op);
 }
 
-bool LaunchesNothing(const Node& node) {
+}  // namespace
+
+bool GivesShape(const Node& node) { return OpGivesShape(node.type_string()); }
+
+bool LaunchesNothing(absl::string_view op) {
   static const auto* ops =
       new Ops{"Bitcast",         "ExpandDims", "Identity",      "IdentityN",
               "PreventGradient", "Reshape",    "Squeeze",       "Snapshot",
               "StopGradient",    "NoOp",       "ReadVariableOp"};
-  return ops->contains(node.type_string()) || GivesShape(node);
+  return ops->contains(op) || OpGivesShape(op);
 }
 
 bool IsOnHost(const Node& node) {
@@ -336,7 +342,7 @@ int CountLaunches(const Graph& graph) {
         node->IsSend() || node->IsRecv() || node->IsArg() || node->IsRetval();
     launches += !is_end && !node->IsConstant() && !node->IsControlFlow() &&
                 node->type_string() != "VarHandleOp" &&
-                !LaunchesNothing(*node) && !IsOnHost(*node);
+                !LaunchesNothing(node->type_string()) && !IsOnHost(*node);
   }
   return launches;
 }

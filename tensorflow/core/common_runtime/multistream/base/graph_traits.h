@@ -91,7 +91,7 @@ bool WalkFinds(
 
 // Whether the op gives a shape, or hands its input's memory on: launches
 // nothing.
-bool LaunchesNothing(const Node& node);
+bool LaunchesNothing(absl::string_view op);
 
 // The ops of a GPU's graph that launch kernels; an op in a loop counts once.
 int CountLaunches(const Graph& graph);

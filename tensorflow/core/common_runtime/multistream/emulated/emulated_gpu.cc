@@ -23,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/base/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
@@ -111,13 +112,12 @@ bool IsKernel(const OpKernel& kernel) {
   static const auto* not_launched =
       new absl::flat_hash_set<std::string>(absl::StrSplit(
           "_Arg _DeviceArg _DeviceRetval _HostRecv _HostSend _Recv _Retval "
-          "_Send _SwitchN Bitcast Const ControlTrigger Enter Exit ExpandDims "
-          "Identity IdentityN LoopCond Merge NextIteration NoOp Placeholder "
-          "PreventGradient Rank ReadVariableOp RefEnter RefExit RefIdentity "
-          "RefMerge RefNextIteration RefSwitch Reshape Shape ShapeN Size "
-          "Snapshot Squeeze StopGradient Switch VarHandleOp VariableV2",
+          "_Send _SwitchN Const ControlTrigger Enter Exit LoopCond Merge "
+          "NextIteration Placeholder RefEnter RefExit RefIdentity RefMerge "
+          "RefNextIteration RefSwitch Switch VarHandleOp VariableV2",
           ' '));
-  return !not_launched->contains(kernel.type_string_view());
+  return !not_launched->contains(kernel.type_string_view()) &&
+         !LaunchesNothing(kernel.type_string_view());
 }
 
 // A CPU device whose on_host memory is ordinary host memory, as with a GPU.

@@ -49,19 +49,20 @@ const PythonFunctions& Python() {
 }
 
 void PythonArrays::AddPlan(std::vector<int64_t> shapes, PythonObject* results) {
-  size_t bytes = 0;
+  std::vector<size_t> bytes;
   size_t end = 0;  // of the arguments' shapes
   for (size_t size : sizes_) {
     const int64_t rank = shapes[end++];
     for (int64_t i = 0; i < rank; ++i) size *= shapes[end++];
-    bytes += size;
+    bytes.push_back(size);
   }
   std::unique_ptr<Plan>& plan =
       plans_[std::vector<int64_t>(shapes.begin(), shapes.begin() + end)];
   if (plan == nullptr) {
     plan = std::make_unique<Plan>();
     plan->shapes = std::move(shapes);
-    plan->bytes = bytes;
+    plan->bytes = std::move(bytes);
+    for (const size_t size : plan->bytes) plan->all_bytes += size;
   }
   plan->results = results;
 }
@@ -83,23 +84,21 @@ const PythonArrays::Plan* PythonArrays::PlanOf(PythonObject* arguments) {
   }
   const auto found = plans_.find(key_);
   if (found == plans_.end() || found->second->results == nullptr ||
-      found->second->bytes > kMostBytes) {
+      found->second->all_bytes > kMostBytes) {
     return nullptr;
   }
   return found->second.get();
 }
 
 PythonArrays::Staged PythonArrays::Stage(PythonObject* arguments,
-                                         const Plan& plan) const {
+                                         const Plan& plan) {
   Staged staged;
-  staged.data.reserve(dtypes_.size());
-  staged.copies.reset(new char[plan.bytes]);
+  staged.data.reserve(plan.bytes.size());
+  staged.copies.reset(new char[plan.all_bytes]);
   char* to = staged.copies.get();
-  for (size_t i = 0; i < dtypes_.size(); ++i) {
-    const NumpyArray& array = ArrayIn(arguments, i);
-    size_t bytes = sizes_[i];
-    for (int d = 0; d < array.rank; ++d) bytes *= array.dimensions[d];
-    if (bytes > 0) std::memcpy(to, array.data, bytes);
+  for (size_t i = 0; i < plan.bytes.size(); ++i) {
+    const size_t bytes = plan.bytes[i];
+    if (bytes > 0) std::memcpy(to, ArrayIn(arguments, i).data, bytes);
     staged.data.push_back(to);
     to += bytes;
   }

@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a call read NumPy arrays in less than a microsecond each? Everything
-// that a call does with the GIL, all other calls of the process wait for. So
-// C++ reads the fields of the array objects, and copies small arguments, which
-// takes less time than to keep other threads from resizing them:
+// How does a call read NumPy arrays in less than a microsecond each? While a
+// call has the GIL, all other calls of the process wait. So C++ reads the
+// fields of the array objects, and copies small arguments, which takes less
+// time than to keep other threads from resizing them:
 //
 //   with the GIL     Plan of the arguments' shapes -> Stage -> NewResults
 //   without          arguments from the staged copies, results into new arrays
@@ -76,7 +76,8 @@ class PythonArrays {
     // A list of the arguments of numpy.empty for each result. Null if the
     // shapes of the results differ from call to call.
     PythonObject* results = nullptr;
-    size_t bytes = 0;  // of all arguments
+    std::vector<size_t> bytes;  // of each argument
+    size_t all_bytes = 0;
   };
   // Copies of a call's arguments.
   struct Staged {
@@ -103,7 +104,7 @@ class PythonArrays {
   // there is none, or if an argument is not a C-contiguous array of its dtype,
   // or if the arrays are too large to be copied with the GIL held.
   const Plan* PlanOf(PythonObject* arguments);
-  Staged Stage(PythonObject* arguments, const Plan& plan) const;
+  static Staged Stage(PythonObject* arguments, const Plan& plan);
   // A list of new arrays, and the addresses of their data fields. Null, with
   // Python's error set, if there is no memory.
   PythonObject* NewResults(const Plan& plan,

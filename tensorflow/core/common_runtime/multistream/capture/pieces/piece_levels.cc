@@ -168,9 +168,10 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
       kinds_[id] = Kind::kCopied;
     } else if (!node->IsControlFlow() && (with_xla || !IsOfXla(*node)) &&
                !HandsHandleOn(*node)) {
-      kinds_[id] = multistream::IsOnHost(*node) || LaunchesNothing(*node)
-                       ? Kind::kFree
-                       : Kind::kLaunch;
+      kinds_[id] =
+          multistream::IsOnHost(*node) || LaunchesNothing(node->type_string())
+              ? Kind::kFree
+              : Kind::kLaunch;
     }
   }
   for (const auto& [send, receive] : pairs_) {

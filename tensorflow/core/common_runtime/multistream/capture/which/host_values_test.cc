@@ -155,18 +155,23 @@ TEST_F(LoopValuesTest, AGraphWithoutLoopsIsNotTouched) {
   EXPECT_EQ(part_["x"]->assigned_device_name(), kHost);
 }
 
+// Assigns these nodes to the GPU, and all others to the host.
+void Place(PartGraph* graph, const std::vector<std::string>& on_gpu) {
+  for (Node* node : graph->graph.op_nodes()) {
+    node->set_assigned_device_name(kHost);
+  }
+  for (const std::string& name : on_gpu) {
+    (*graph)[name]->set_assigned_device_name(kGpu);
+  }
+}
+
 TEST(ShapesTest, AreOnTheGpuThatHasTheTensorToo) {
   PartGraph graph(kGpu, kHost);
   graph.Add(
       "x = arg(); y = arg(); z = arg(); n = Shape(x); m = Shape(y);"
       "k = Size(z); asked = Rank(x); rows = Reshape(x, n); more = Fill(m, 1);"
       "less = Neg(z); both = Fill(k, 2); other = Neg(k); AddV2(asked, 1)");
-  for (Node* node : graph.graph.op_nodes()) {
-    node->set_assigned_device_name(kHost);
-  }
-  for (const std::string name : {"rows", "more", "less", "both"}) {
-    graph[name]->set_assigned_device_name(kGpu);
-  }
+  Place(&graph, {"rows", "more", "less", "both"});
   graph["asked"]->set_requested_device(kHost);
   MoveShapes(&graph.graph);
   EXPECT_EQ(graph["n"]->assigned_device_name(), kGpu);
@@ -183,12 +188,7 @@ TEST(ShapesTest, AreOnTheGpuIfALoopOnTheHostHandsTheTensorToIt) {
       "x = arg(); before = Shape(x); e = Enter(x) frame_name=l;"
       "m = Merge(e, e); inside = Shape(m); row = Exp(Identity(m));"
       "zeros = Fill(before, 1); length = Fill(inside, 2)");
-  for (Node* node : graph.graph.op_nodes()) {
-    node->set_assigned_device_name(kHost);
-  }
-  for (const std::string name : {"row", "zeros", "length"}) {
-    graph[name]->set_assigned_device_name(kGpu);
-  }
+  Place(&graph, {"row", "zeros", "length"});
   MoveShapes(&graph.graph);
   EXPECT_EQ(graph["before"]->assigned_device_name(), kGpu);
   EXPECT_EQ(graph["inside"]->assigned_device_name(), kGpu);
@@ -200,10 +200,7 @@ TEST(ResultsTest, AreOnTheGpuThatComputesThem) {
   graph.Add(
       "x = Exp(arg()); order = NoOp(^x); moved = Identity(x, ^order);"
       "asked = Identity(x); both = Identity(x, ^asked); computed = Neg(x)");
-  for (Node* node : graph.graph.op_nodes()) {
-    node->set_assigned_device_name(kHost);
-  }
-  graph["x"]->set_assigned_device_name(kGpu);
+  Place(&graph, {"x"});
   graph["asked"]->set_requested_device(kHost);
   MoveResults(&graph.graph);
   for (const std::string name : {"x", "order", "moved"}) {

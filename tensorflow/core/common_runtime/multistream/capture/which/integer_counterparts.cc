@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -23,7 +22,6 @@
 #include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow::multistream {
-
 namespace {
 
 // What the op's results are with int64 in place of int32.
@@ -34,55 +32,43 @@ enum class Wider {
   kDivides,  // the same, if the divisor, its second input, is a constant
 };
 
-Wider WiderOf(absl::string_view op) {
-  static const auto* ops = [] {
-    auto* all = new absl::flat_hash_map<std::string, Wider>;
-    for (const auto& [wider, names] :
-         std::vector<std::pair<Wider, const char*>>{
-             {Wider::kAsItIs,
-              "BroadcastTo Concat ConcatV2 Enter Equal Exit ExpandDims Fill "
-              "Greater GreaterEqual Identity Less LessEqual Maximum Merge "
-              "Minimum NextIteration NotEqual OnesLike Pack Pad PadV2 Rank "
-              "Reshape ReverseV2 Shape ShapeN "
-              "Sign Size Slice Snapshot Split SplitV Squeeze StopGradient "
-              "StridedSlice Switch Tile Transpose Unpack ZerosLike"},
-             {Wider::kExceeds,
-              "Abs Add AddN AddV2 Cumsum Mul Neg Prod Square SquaredDifference "
-              "Sub Sum"},
-             {Wider::kDivides, "FloorDiv FloorMod"}}) {
-      for (absl::string_view name : absl::StrSplit(names, ' ')) {
-        (*all)[name] = wider;
-      }
-    }
-    return all;
-  }();
-  const auto found = ops->find(op);
-  return found == ops->end() ? Wider::kNot : found->second;
-}
+struct Op {
+  // The type of 32 bits with which the op leaves the bits that it leaves with
+  // int32: float if the op only moves numbers, uint32 for arithmetic modulo
+  // 2^32, for which TensorFlow's kernels are those for int32.
+  DataType same_bits = DT_INVALID;
+  Wider wider = Wider::kNot;
+};
 
-// The type of 32 bits with which the op leaves the bits that it leaves with
-// int32: float for an op that only moves numbers, uint32 for arithmetic modulo
-// 2^32. DT_INVALID if there is none.
-DataType SameBitsType(absl::string_view op) {
+Op OpOf(absl::string_view name) {
+  struct Row {
+    Op op;
+    const char* names;
+  };
   static const auto* ops = [] {
-    auto* all = new absl::flat_hash_map<std::string, DataType>;
-    for (const auto& [type, names] :
-         std::vector<std::pair<DataType, const char*>>{
-             {DT_FLOAT,
+    auto* all = new absl::flat_hash_map<std::string, Op>;
+    for (const Row& row : std::vector<Row>{
+             {{DT_FLOAT, Wider::kAsItIs},
               "BroadcastTo Concat ConcatV2 ExpandDims Identity Pack Pad Rank "
               "Reshape ReverseV2 Shape ShapeN Size Slice Snapshot Split SplitV "
               "Squeeze StopGradient StridedSlice Tile Transpose Unpack "
               "ZerosLike"},
-             // TensorFlow's kernels for uint32 are those for int32.
-             {DT_UINT32, "AddV2 Equal Mul NotEqual Sub"}}) {
-      for (absl::string_view name : absl::StrSplit(names, ' ')) {
-        (*all)[name] = type;
+             {{DT_UINT32, Wider::kAsItIs}, "Equal NotEqual"},
+             {{DT_UINT32, Wider::kExceeds}, "AddV2 Mul Sub"},
+             {{DT_INVALID, Wider::kAsItIs},
+              "Enter Exit Fill Greater GreaterEqual Less LessEqual Maximum "
+              "Merge Minimum NextIteration OnesLike PadV2 Sign Switch"},
+             {{DT_INVALID, Wider::kExceeds},
+              "Abs Add AddN Cumsum Neg Prod Square SquaredDifference Sum"},
+             {{DT_INVALID, Wider::kDivides}, "FloorDiv FloorMod"}}) {
+      for (absl::string_view op : absl::StrSplit(row.names, ' ')) {
+        (*all)[op] = row.op;
       }
     }
     return all;
   }();
-  const auto found = ops->find(op);
-  return found == ops->end() ? DT_INVALID : found->second;
+  const auto found = ops->find(name);
+  return found == ops->end() ? Op() : found->second;
 }
 
 // Whether `divisor` is a constant by which int32 ops on the host always divide:
@@ -122,8 +108,7 @@ absl::StatusOr<Counterpart> CounterpartOf(const Node& node, bool takes_int64) {
   if (!TryGetNodeAttr(node.attrs(), "T", &type) || type != DT_INT32) {
     return Counterpart();
   }
-  const Wider wider = WiderOf(node.type_string());
-  const DataType same_bits = SameBitsType(node.type_string());
+  const auto [same_bits, wider] = OpOf(node.type_string());
   const bool fits = wider != Wider::kNot && HasKernel(node, DT_INT64);
   if (same_bits != DT_INVALID && HasKernel(node, same_bits) &&
       !(takes_int64 && fits)) {
