@@ -100,6 +100,15 @@ def run_checked(
 
     def client(number: int, count: int) -> None:
         i = (number + count) % len(inputs)
-        wrong[number] += call(inputs[i]).tobytes() != expected[i]
+        wrong[number] += not _has_bits(call(inputs[i]), expected[i])
 
     return run_clients(client, threads, seconds, around), sum(wrong)
+
+
+def _has_bits(result: np.ndarray, expected: bytes) -> bool:
+    # Bytes of small arrays are compared in 1 us. NumPy releases the GIL for large ones.
+    if result.nbytes < 1 << 16:
+        return result.tobytes() == expected
+    return np.array_equal(
+        np.ascontiguousarray(result).view(np.uint8).ravel(), np.frombuffer(expected, np.uint8)
+    )

@@ -53,7 +53,7 @@ class TorchOps(NumpyOps):
         return torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=scale)
 
 
-class _Client:
+class Client:
     """The stream of one client, its memory and its graph."""
 
     def __init__(self, model: Any, example: np.ndarray, graphs: bool) -> None:
@@ -71,6 +71,12 @@ class _Client:
                 self._graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(self._graph, stream=self.stream):
                     self._output = model(self._on_gpu)
+
+    @contextlib.contextmanager
+    def around(self) -> Iterator[None]:
+        """The thread that queries is in this context."""
+        with torch.inference_mode(), torch.cuda.stream(self.stream):
+            yield
 
     def query(self, x: np.ndarray) -> np.ndarray:
         self._x.copy_(torch.from_numpy(x))
@@ -100,8 +106,8 @@ class TorchProgram(Program):
         }
         compute, ops = workload.compute(spec.size), TorchOps()
         self._model = lambda x: compute(ops, weights, x)
-        self._made: dict[Any, list[_Client]] = {}
-        self._clients: list[_Client] = []
+        self._made: dict[Any, list[Client]] = {}
+        self._clients: list[Client] = []
 
     def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
         if not self._cuda:
@@ -109,7 +115,7 @@ class TorchProgram(Program):
         made = self._made.setdefault(inputs[0].shape, [])
         graphs = bool(self.spec.options.get("graphs"))
         while len(made) < clients:
-            made.append(_Client(self._model, inputs[0], graphs))
+            made.append(Client(self._model, inputs[0], graphs))
         self._clients = made
 
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
@@ -120,10 +126,8 @@ class TorchProgram(Program):
 
     @contextlib.contextmanager
     def around(self, client: int) -> Iterator[None]:
-        on_stream: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-        if self._cuda:
-            on_stream = torch.cuda.stream(self._clients[client].stream)
-        with torch.inference_mode(), on_stream:
+        around = self._clients[client].around if self._cuda else torch.inference_mode
+        with around():
             yield
 
     def version(self) -> str:

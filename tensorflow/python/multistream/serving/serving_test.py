@@ -3,6 +3,7 @@
 """`tf.cuda.serving_callable` gives what the function gives, or an error that names the argument."""
 
 import array
+import collections
 import concurrent.futures
 import gc
 import re
@@ -81,6 +82,29 @@ def test_structures() -> None:
         serve(x, more={**given, "a": [x]})
     with pytest.raises(TypeError, match=r"takes 1 arguments by position \(first\)"):
         serve(x, given)
+
+
+_X = Spec([])
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        *(_X, [], None, [_X], (_X,), {"b": _X, "a": _X}, [_X, None, "text", (3, _X)]),
+        {"z": [_X, {"y": _X, "x": (_X, None)}], "a": Pair([_X], {"w": _X})},
+        collections.OrderedDict(b=_X, a=[_X, Pair(None, _X)]),
+        (Pair(_X, _X), collections.OrderedDict(), [[[_X]]]),
+    ],
+    ids=repr,
+)
+def test_results_are_packed_as_nest_packs_them(structure: Any) -> None:
+    leaves = tf.nest.flatten(structure)
+    arrays = [np.array(i) for i in range(leaves.count(_X))]
+    left = iter(arrays)
+    right = tf.nest.pack_sequence_as(structure, [next(left) if x is _X else x for x in leaves])
+    packed = serving_arrays.packer(structure)(arrays)
+    # The same arrays in the same structure; dicts have their order.
+    assert repr(packed) == repr(right)
 
 
 def test_no_arguments_and_no_results() -> None:

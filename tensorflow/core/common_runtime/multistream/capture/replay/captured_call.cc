@@ -223,15 +223,14 @@ absl::Status CapturedCall::SendArguments(Device* device) const {
   if (args_.call_frame == nullptr) {
     return absl::InternalError("a step's call has no arguments");
   }
-  // As TensorFlow's Send op does it.
-  DeviceContext* context = nullptr;
-  TF_RETURN_IF_ERROR(device->TryGetDeviceContext(&context));
-  const core::RefCountPtr<DeviceContext> owned(context);
+  // As OpKernelContext::op_device_context gives it to TensorFlow's Send op: the
+  // context that copies from the GPU after what its stream does.
+  const auto* info = device->tensorflow_accelerator_device_info();
   for (size_t i = 0; i < step_.passed.size(); ++i) {
     const Tensor* value = nullptr;
     TF_RETURN_IF_ERROR(args_.call_frame->GetArg(step_.passed[i].index, &value));
     Rendezvous::Args args;
-    args.device_context = context;
+    args.device_context = info == nullptr ? nullptr : info->default_context;
     args.alloc_attrs.set_on_host(step_.passed[i].on_host);
     TF_RETURN_IF_ERROR(args_.rendezvous->Send(step_.passed_keys[i].parsed, args,
                                               *value, /*is_dead=*/false));

@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_device.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/rendezvous.h"
-#include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -29,22 +28,24 @@ std::string KeyFor(const std::string& tensor) {
 // Keeps what is sent.
 class Sends : public RendezvousInterface {
  public:
-  absl::Status Send(const ParsedKey& key, const Args&, const Tensor& value,
+  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool) override {
     sent.emplace_back(key.edge_name, value.scalar<float>()());
+    contexts.push_back(args.device_context);
     return absl::OkStatus();
   }
   void RecvAsync(const ParsedKey&, const Args&, DoneCallback) override {}
   void StartAbort(const absl::Status&) override {}
 
   std::vector<std::pair<std::string, float>> sent;
+  std::vector<const DeviceContext*> contexts;  // with which each was sent
 };
 using Sent = std::vector<std::pair<std::string, float>>;
 
 // A step that sends its second argument, which it passes on, and a result.
 class PassingOnTest : public ::testing::Test {
  protected:
-  PassingOnTest() : device_(NewCpu()), step_(Graph()), frame_(ArgTypes(), {}) {
+  PassingOnTest() : step_(Graph()), frame_(ArgTypes(), {}) {
     TF_CHECK_OK(frame_.SetArgs({Tensor(1.0f), Tensor(2.0f)}));
   }
 
@@ -67,10 +68,6 @@ class PassingOnTest : public ::testing::Test {
                                           [](const absl::Status&) {});
   }
 
-  static std::unique_ptr<Device> NewCpu() {
-    return DeviceFactory::NewDevice("CPU", SessionOptions(),
-                                    "/job:a/replica:0/task:0");
-  }
   static Capturable Graph() {
     Capturable graph;
     graph.passed.push_back({KeyFor("passed"), /*index=*/1});
@@ -79,7 +76,8 @@ class PassingOnTest : public ::testing::Test {
   }
   static DataTypeVector ArgTypes() { return {DT_FLOAT, DT_FLOAT}; }
 
-  const std::unique_ptr<Device> device_;
+  const core::RefCountPtr<DeviceContext> context_{new FakeContext};
+  FakeDevice device_{context_.get()};
   const StepInterface step_;
   FunctionCallFrame frame_;
   Sends sends_;
@@ -87,8 +85,10 @@ class PassingOnTest : public ::testing::Test {
 
 TEST_F(PassingOnTest, AnArgumentIsSentOnceHoweverTheStepRuns) {
   const auto call = Call(&frame_);
-  TF_CHECK_OK(call->SendArguments(device_.get()));
+  TF_CHECK_OK(call->SendArguments(&device_));
   EXPECT_EQ(sends_.sent, (Sent{{"passed", 2}}));
+  // A GPU cannot copy without it.
+  EXPECT_EQ(sends_.contexts[0], context_.get());
   CapturedCall::RunAlways(call);
   EXPECT_EQ(sends_.sent, (Sent{{"passed", 2}, {"made", 3}}));
 }
@@ -108,7 +108,7 @@ TEST_F(PassingOnTest, AStepThatIsComparedSendsNothing) {
 }
 
 TEST_F(PassingOnTest, ACallWithoutArgumentsFails) {
-  EXPECT_FALSE(Call(nullptr)->SendArguments(device_.get()).ok());
+  EXPECT_FALSE(Call(nullptr)->SendArguments(&device_).ok());
 }
 
 }  // namespace
