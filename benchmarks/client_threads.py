@@ -108,7 +108,8 @@ def run_checked(
 def _has_bits(result: np.ndarray, expected: bytes) -> bool:
     # Bytes of small arrays are compared in 1 us. NumPy releases the GIL for large ones.
     if result.nbytes < 1 << 16:
-        return result.tobytes() == expected
-    return np.array_equal(
-        np.ascontiguousarray(result).view(np.uint8).ravel(), np.frombuffer(expected, np.uint8)
-    )
+        same: bool = result.tobytes() == expected
+    else:
+        bits = np.ascontiguousarray(result).view(np.uint8).ravel()
+        same = np.array_equal(bits, np.frombuffer(expected, np.uint8))
+    return same
