@@ -84,6 +84,14 @@ def split_on_the_host(i):
     return tf.gather(table, left) * tf.gather(table, right) + tf.gather(table, i), left + 1
 compare("an argument that the host splits", split_on_the_host, on_the_gpu(ids))
 
+# As on a GPU, where TensorFlow leaves the axis if only the op is moved to the host.
+def split_at_an_axis_of_the_gpu(i):
+    axis = tf.constant(1)
+    with tf.device("/CPU:0"):
+        left, right = tf.split(i, 2, axis=axis)
+    return tf.gather(table, left) * tf.gather(table, right)
+compare("an axis that the GPU has", split_at_an_axis_of_the_gpu, ids)
+
 def with_a_float_of_the_gpu(i, x):
     with tf.device("/CPU:0"):
         picked = tf.gather(i, tf.argsort(x)[:3])

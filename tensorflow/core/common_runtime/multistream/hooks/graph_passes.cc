@@ -41,6 +41,7 @@ class MoveValuesPass : public GraphOptimizationPass {
  public:
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
     if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
+      CopyConstants(options.graph->get());
       MoveShapes(options.graph->get());
       MoveLoopValues(options.graph->get());
       if (ProcessOptions()->emulated_gpus > 0) {

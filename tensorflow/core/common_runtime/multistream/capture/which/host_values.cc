@@ -201,6 +201,37 @@ bool PassesArgumentOn(const Node& send) {
          });
 }
 
+void CopyConstants(Graph* graph) {
+  std::vector<const Edge*> sent;
+  for (const Edge* edge : graph->edges()) {
+    const Node* node = edge->src();
+    // Without a control edge, no branch or loop decides whether it is given.
+    const bool is_given =
+        node->IsConstant() &&
+        absl::c_none_of(node->in_nodes(),
+                        [](const Node* before) { return before->IsOp(); });
+    if (is_given && !edge->IsControlEdge() &&
+        IsOfType(node->assigned_device_name(), DEVICE_GPU) &&
+        IsOfType(edge->dst()->assigned_device_name(), DEVICE_CPU)) {
+      sent.push_back(edge);
+    }
+  }
+  absl::flat_hash_map<std::pair<const Node*, std::string>, Node*> copies;
+  for (const Edge* edge : sent) {
+    Node* taker = edge->dst();
+    const std::string& device = taker->assigned_device_name();
+    Node*& copy = copies[{edge->src(), device}];
+    if (copy == nullptr) {
+      copy = graph->CopyNode(edge->src());
+      copy->set_name(
+          graph->NewName(absl::StrCat(edge->src()->name(), "/on_host")));
+      copy->set_requested_device(device);
+      copy->set_assigned_device_name(device);
+    }
+    TF_CHECK_OK(graph->UpdateEdge(copy, 0, taker, edge->dst_input()));
+  }
+}
+
 void MoveLoopValues(Graph* graph) {
   bool has_loops = false;
   for (const Node* node : graph->op_nodes()) {

@@ -194,6 +194,29 @@ TEST(ShapesTest, AreOnTheGpuIfALoopOnTheHostHandsTheTensorToIt) {
   EXPECT_EQ(graph["inside"]->assigned_device_name(), kGpu);
 }
 
+TEST(ConstantsTest, AreOnEachDeviceThatTakesThem) {
+  PartGraph graph(kGpu, kHost);
+  graph.Add(
+      "n = 2; m = 3; x = arg(); a = Neg(n); b = Neg(n); c = AddV2(n, n);"
+      "d = Neg(m)");
+  graph.graph.AddControlEdge(graph["x"], graph["m"]);
+  Place(&graph, {"n", "m", "a"});
+  CopyConstants(&graph.graph);
+  const auto taken = [&graph](const std::string& name, int input) {
+    const Node* node;
+    TF_CHECK_OK(graph[name]->input_node(input, &node));
+    return node;
+  };
+  EXPECT_EQ(taken("a", 0), graph["n"]);
+  const Node* copy = taken("b", 0);
+  EXPECT_EQ(copy->assigned_device_name(), kHost);
+  EXPECT_EQ(copy->attrs().Find("value")->tensor().int_val(0), 2);
+  EXPECT_EQ(taken("c", 0), copy);
+  EXPECT_EQ(taken("c", 1), copy);
+  // A branch may leave this one out.
+  EXPECT_EQ(taken("d", 0), graph["m"]);
+}
+
 // Only what no device was asked for, and what one GPU gives alone.
 TEST(ResultsTest, AreOnTheGpuThatComputesThem) {
   PartGraph graph(kGpu, kHost);
