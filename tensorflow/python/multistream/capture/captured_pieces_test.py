@@ -70,6 +70,13 @@ def on_the_host(x):
     return layers(z) + y
 compare("a value of the host in the middle", on_the_host, rows)
 
+with tf.device("/CPU:0"):  # as TensorFlow does it with int32 variables
+    names = tf.Variable(tf.range(100, 106))
+def names_of_the_best(x):
+    best = tf.math.top_k(layers(x), 2)
+    return layers(tf.repeat(tf.cast(tf.gather(names, best.indices), tf.float32), 3, 1))
+compare("names of the best", names_of_the_best, rows)
+
 def in_python(x):
     with tf.device("/CPU:0"):
         z = tf.numpy_function(lambda y: y * 2, [layers(x)], tf.float32)

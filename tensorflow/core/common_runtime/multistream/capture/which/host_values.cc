@@ -43,7 +43,8 @@ bool MayWait(const Node& node) {
       "IteratorV2",          "ReadVariableOp",
       "VarHandleOp",         "AnonymousHashTable",
       "HashTableV2",         "LookupTableFindV2",
-      "LookupTableSizeV2",   "MutableHashTableV2"};
+      "LookupTableSizeV2",   "MutableHashTableV2",
+      "ResourceGather",      "ResourceGatherNd"};
   return node.op_def().is_stateful() && !node.IsArg() &&
          !do_not->contains(node.type_string());
 }
