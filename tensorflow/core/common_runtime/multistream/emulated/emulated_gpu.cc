@@ -33,6 +33,7 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/checked_uses.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/recurrent_layers.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
@@ -332,6 +333,7 @@ class EmulatedGpuFactory : public DeviceFactory {
         PlanGroupSizes(process, options.config, all, [](int) {
           return MemoryInfo{kEmulatedMemory, kEmulatedMemory, 0};
         }));
+    if (!sizes.empty()) RegisterRecurrentLayers();
     const auto threads = SessionThreads::Of(options.config);
     const auto stock_threads = StockThreads::Of(options);
     const bool allow_growth = AllowGrowth(options.config.gpu_options());

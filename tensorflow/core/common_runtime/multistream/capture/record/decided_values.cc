@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The kernel for values that are decided when a step is recorded
-// (which/values_on_device.h). How does such a value get to the device? By a
-// copy from pinned memory of the recording, which keeps the value for replays.
+// The kernels for values that are decided when a step is recorded
+// (which/decided_ops.h). How does such a value get to the device? By a copy
+// from pinned memory of the recording, which keeps the value for replays.
 
 #include <cstring>
 
@@ -42,6 +42,28 @@ class CopyOfDecided : public OpKernel {
                    CopyToDevice(device->stream(), pinned.data(), &to, bytes));
   }
 };
+
+// For ops that copy their input on the host to the device themselves.
+class KeptDecided : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+
+  void Compute(OpKernelContext* context) override {
+    const Tensor& value = context->input(0);
+    Tensor* kept = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, value.shape(), &kept,
+                                                     PinnedMemory()));
+    std::memcpy(kept->data(), value.data(), value.TotalBytes());
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("_MultiStreamKeptDecided").Device(DEVICE_CPU),
+                        KeptDecided);
+REGISTER_KERNEL_BUILDER(Name("_MultiStreamKeptDecided")
+                            .Device(DEVICE_GPU)
+                            .HostMemory("value")
+                            .HostMemory("kept"),
+                        KeptDecided);
 
 REGISTER_KERNEL_BUILDER(Name("_MultiStreamCopyOfDecided").Device(DEVICE_CPU),
                         CopyOfDecided);

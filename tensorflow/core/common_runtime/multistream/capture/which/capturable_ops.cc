@@ -9,7 +9,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/decided_ops.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.h"
@@ -61,8 +62,8 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       "GatherV2", "Identity", "IdentityN", "InvertPermutation",
       "MatrixBandPart", "MatrixDiagPartV3", "MatrixDiagV3", "MatrixSetDiagV3",
       "OneHot", "Pack", "Pad", "PadV2", "PreventGradient", "Reshape",
-      "ReverseV2", "ScatterNd", "Slice", "Snapshot", "Split", "SplitV",
-      "Squeeze", "StopGradient", "StridedSlice", "TensorScatterAdd",
+      "ReverseSequence", "ReverseV2", "ScatterNd", "Slice", "Snapshot", "Split",
+      "SplitV", "Squeeze", "StopGradient", "StridedSlice", "TensorScatterAdd",
       "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
       "TensorScatterUpdate", "Tile", "Transpose", "Unpack",
       // Gradients of the above.
@@ -92,7 +93,7 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       // Loops and branches, which values on the host decide.
       "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
       // Of recordings only.
-      "HostConst", kCopyOfDecided};
+      "HostConst", kCopyOfDecided, kKeptDecided};
   return *ops;
 }
 
@@ -114,6 +115,17 @@ bool AsksStream(const Node& node) {
          (op == "AvgPoolGrad" &&
           TryGetNodeAttr(node.attrs(), "data_format", &format) &&
           format == "NHWC");
+}
+
+// The kernel keeps what cuDNN needs for a shape, with memory, from the first
+// step of the shape on. Executors share the kernel, so this is no recording's.
+const char* ObstacleAtRecurrentLayer(const Node& node) {
+  constexpr int kHostReserved = 4;
+  if (!IsRecurrentLayer(node.def())) return "has dropout within cuDNN";
+  const bool is_trained = absl::c_any_of(node.out_edges(), [](const Edge* it) {
+    return it->src_output() == kHostReserved;
+  });
+  return is_trained ? "gives its gradient a value on the host" : "";
 }
 
 }  // namespace
@@ -185,8 +197,13 @@ const char* ObstacleAtScatter(const Node& node) {
   return OpDeterminismRequired() ? "runs on the host with op determinism" : "";
 }
 
+bool CopiesHostInput(const Node& node) {
+  return node.type_string() == "CudnnRNNV3";
+}
+
 const char* ObstacleAtOp(const Node& node) {
   if (AsksStream(node)) return "asks whether the GPU has completed";
+  if (CopiesHostInput(node)) return ObstacleAtRecurrentLayer(node);
   if (!IsListed(node.type_string())) {
     return "is not known to launch the same kernels in each step";
   }

@@ -10,10 +10,24 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow::multistream {
+
+REGISTER_OP(kCopyOfDecided)
+    .Input("value: T")
+    .Output("copy: T")
+    .Attr("T: type")
+    .SetShapeFn(shape_inference::UnchangedShape);
+REGISTER_OP(kKeptDecided)
+    .Input("value: T")
+    .Output("kept: T")
+    .Attr("T: type")
+    .SetShapeFn(shape_inference::UnchangedShape);
+
 namespace {
 
 std::vector<int> UpTo(int count) {
@@ -42,6 +56,19 @@ bool MayRunOnHost(const Node& node) {
   return ops->contains(node.type_string()) &&
          absl::c_all_of(node.input_types(), is_exact) &&
          absl::c_all_of(node.output_types(), is_exact);
+}
+
+NodeDef CopyDecided(DataType type) {
+  NodeDef def;
+  def.set_op(kCopyOfDecided);
+  AddNodeAttr("T", type, &def);
+  return def;
+}
+
+NodeDef KeepDecided(DataType type) {
+  NodeDef def = CopyDecided(type);
+  def.set_op(kKeptDecided);
+  return def;
 }
 
 NodeDef OnHost(const Node& node, const std::string& name) {

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -24,6 +25,14 @@ namespace tensorflow::multistream {
 // Whether the node may run on the host if its inputs are decided: integers and
 // truth values have the same bits there.
 bool MayRunOnHost(const Node& node);
+
+// Nodes of a decided value of a type: one copies the value to the device, and
+// one keeps it on the host, in memory that ops may copy from in replays. Their
+// kernels are for recordings only (record/decided_values.cc).
+inline constexpr char kCopyOfDecided[] = "_MultiStreamCopyOfDecided";
+inline constexpr char kKeptDecided[] = "_MultiStreamKeptDecided";
+NodeDef CopyDecided(DataType type);
+NodeDef KeepDecided(DataType type);
 
 // The node, with all inputs and outputs on the host (base/host_kernels.h).
 NodeDef OnHost(const Node& node, const std::string& name);

@@ -128,15 +128,19 @@ NodeDef Conversion(DataType from, DataType to) {
   return def;
 }
 
-Tensor IntegersAs(DataType type, const Tensor& value) {
-  Tensor wide(type, value.shape());
-  if (type != DT_INT64) {
-    std::memcpy(wide.data(), value.data(), value.TotalBytes());
-    return wide;
+NodeDef ConstantAs(DataType type, const Tensor& value) {
+  Tensor other(type, value.shape());
+  if (type == DT_INT64) {
+    std::copy_n(value.flat<int32_t>().data(), value.NumElements(),
+                other.flat<int64_t>().data());
+  } else {
+    std::memcpy(other.data(), value.data(), value.TotalBytes());
   }
-  std::copy_n(value.flat<int32_t>().data(), value.NumElements(),
-              wide.flat<int64_t>().data());
-  return wide;
+  NodeDef def;
+  def.set_op("Const");
+  AddNodeAttr("dtype", type, &def);
+  AddNodeAttr("value", other, &def);
+  return def;
 }
 
 }  // namespace tensorflow::multistream

@@ -32,8 +32,9 @@ absl::StatusOr<Counterpart> CounterpartOf(const Node& node, bool takes_int64);
 // int64 and types of 32 bits.
 NodeDef Conversion(DataType from, DataType to);
 
-// The int32 numbers of `value`, as `type`: int64, or one of 32 bits.
-Tensor IntegersAs(DataType type, const Tensor& value);
+// A constant without a name, of the int32 numbers of `value` as `type`: int64,
+// or one of 32 bits.
+NodeDef ConstantAs(DataType type, const Tensor& value);
 
 }  // namespace tensorflow::multistream
 

@@ -20,9 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/integer_counterparts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
-#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/memory_types.h"
-#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
@@ -32,12 +30,6 @@
 #include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow::multistream {
-
-REGISTER_OP(kCopyOfDecided)
-    .Input("value: T")
-    .Output("copy: T")
-    .Attr("T: type")
-    .SetShapeFn(shape_inference::UnchangedShape);
 
 namespace {
 
@@ -323,6 +315,11 @@ class Mover {
         if (!made.is_constant) return ReadsOnHost(node);
         TF_ASSIGN_OR_RETURN(made, OnHost(made));
       }
+      if (type == HOST_MEMORY && CopiesHostInput(node)) {
+        if (made.place != Place::kDecided) return ReadsOnHost(node);
+        TF_ASSIGN_OR_RETURN(made.node, AddFrom(made, KeepDecided(made.type)));
+        made.output = 0;
+      }
     }
     graph_->AddEdge(made.node, made.output, added, input);
     return made.place == Place::kDecided;
@@ -353,38 +350,40 @@ class Mover {
     Made& known = converted_[{made, type}];
     if (known.node != nullptr) return known;
     NodeDef def;
-    bool has_input = true;
     if (made.is_constant && made.type == DT_INT32 && type != DT_INT32) {
       Tensor value;
       TF_RETURN_IF_ERROR(GetNodeAttr(made.node->attrs(), "value", &value));
-      def.set_op("Const");
-      AddNodeAttr("dtype", type, &def);
-      AddNodeAttr("value", IntegersAs(type, value), &def);
-      has_input = false;
+      def = ConstantAs(type, value);
     } else if (made.place == Place::kDecided) {
       if (made.type != type) {
         TF_ASSIGN_OR_RETURN(const Made copy, OnDevice(user, made, made.type));
         return OnDevice(user, copy, type);
       }
-      def.set_op(kCopyOfDecided);
-      AddNodeAttr("T", type, &def);
+      def = CopyDecided(type);
     } else if (made.type == DT_INT64 && type != DT_INT32) {
       TF_ASSIGN_OR_RETURN(const Made narrow, OnDevice(user, made, DT_INT32));
       return OnDevice(user, narrow, type);
     } else {
       def = Conversion(made.type, type);
     }
+    TF_ASSIGN_OR_RETURN(Node * added, AddFrom(made, std::move(def)));
+    return known = {added, 0, Place::kDevice, type};
+  }
+
+  // Adds a node that takes `made`, or stands for it.
+  absl::StatusOr<Node*> AddFrom(const Made& made, NodeDef def) {
     const OpDef* op;
     TF_RETURN_IF_ERROR(graph_->op_registry()->LookUpOpDef(def.op(), &op));
     AddDefaultsToNodeDef(*op, &def);
     def.set_name(NewName(*made.node));
     // Kernels check the number of inputs.
+    const bool has_input = op->input_arg_size() > 0;
     if (has_input) def.add_input(made.node->name());
     TF_ASSIGN_OR_RETURN(
         Node * added,
         AddNode(std::move(def), made.node->assigned_device_name()));
     if (has_input) graph_->AddEdge(made.node, made.output, added, 0);
-    return known = {added, 0, Place::kDevice, type};
+    return added;
   }
 
   // Executors share kernels by name, so a changed node needs another name.
@@ -470,7 +469,8 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
       absl::c_any_of(graph.op_nodes(), [](const Node* node) {
         return IsHostArgument(*node) || IsCopyInPlace(*node) ||
                (IsEndOfPiece(*node) && EndIsOnHost(*node)) ||
-               ComesFromHost(*node) || IsAssert(*node);
+               ComesFromHost(*node) || IsAssert(*node) ||
+               CopiesHostInput(*node);
       });
   if (!has_host_values) return values;
   Mover mover(graph);

@@ -50,10 +50,6 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph);
 // graph that PutValuesOnDevice made.
 bool IsOnDevice(const Node& node);
 
-// The op that copies a decided value to the device. Its kernel is for
-// recordings only (record/decided_values.cc).
-inline constexpr char kCopyOfDecided[] = "_MultiStreamCopyOfDecided";
-
 }  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_VALUES_ON_DEVICE_H_

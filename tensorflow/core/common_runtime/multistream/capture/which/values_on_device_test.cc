@@ -14,6 +14,7 @@
 #include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/decided_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -48,6 +49,7 @@ std::string Text(const Node& node) {
   }
   std::string op = node.type_string();
   if (op == kCopyOfDecided) op = "copy";
+  if (op == kKeptDecided) op = "kept";
   if (node.attrs().Find(kRunsOnHostAttr) != nullptr) op = "host " + op;
   if (node.num_outputs() > 0 && node.output_type(0) != DT_FLOAT) {
     absl::StrAppend(&op, "<", DataTypeString(node.output_type(0)), ">");
@@ -158,6 +160,11 @@ TEST(ValuesOnDeviceTest, IntegersAreComputedOnTheDevice) {
            "_Retval(Cast(LogicalAnd<bool>(Less<bool>(Cast<int64>(_Arg<int32>),"
            " Const<int64>), Less<bool>(Cast<int64>(_Arg<int32>), "
            "Const<int64>))))"},
+          // cuDNN's kernel copies its lengths to the GPU itself.
+          {"n = Fill(Pack(Size(rows())) N=1, 7);"
+           "result(CudnnRNNV3(rows(), rows(), rows(), rows(), n))",
+           "_Retval(CudnnRNNV3(_Arg, _Arg, _Arg, _Arg, kept<int32>(Fill<int32>"
+           "(Pack<int32>(Size<int32>(_Arg)), Const<int32>))))"},
           // From the GPU to the host and back.
           {"x = GatherV2(ids(), ids(), 0);"
            "result(GatherV2(rows(), ExpandDims(x, 0), 0))",
@@ -182,6 +189,15 @@ TEST(ValuesOnDeviceTest, WhatNeedsAValueOnTheHostIsNamed) {
             "FloorDiv 'd' divides"},
            {"d = FloorMod(ids(), 0); result(Cast(d) DstT=float)",
             "FloorMod 'd' divides"},
+           {"l = CudnnRNNV3(rows(), rows(), rows(), rows(), ids()); result(l)",
+            "CudnnRNNV3 'l' reads a value on"},
+           {"l = CudnnRNNV3(rows(), rows(), rows(), rows(), {4}) dropout=0.5;"
+            "result(l)",
+            "CudnnRNNV3 'l' has dropout"},
+           {"l = CudnnRNNV3(rows(), rows(), rows(), rows(), {4});"
+            "result(CudnnRNNBackpropV3(rows(), rows(), rows(), rows(), {4}, l,"
+            " l, l, rows(), rows(), rows(), l:3, l:4))",
+            "CudnnRNNV3 'l' gives its gradient"},
            // The largest of no numbers is another one in 64 bits.
            {"m = Max(ids(), 0); result(Cast(m) DstT=float)", "Max 'm'"}}) {
     const std::string found = Recorded(text);

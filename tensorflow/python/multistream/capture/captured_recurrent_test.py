@@ -1,0 +1,102 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent layers of Keras, which cuDNN computes on a GPU, are captured and have the same bits."""
+
+import pytest
+
+from multistream.testing import kit
+
+LAYERS = """
+layers = tf.keras.layers
+FEWEST = int(os.environ["TF_MULTI_STREAM_CAPTURE_PIECES"])
+
+def compare(name, *made, captured=True, pieces=0, runs=24):
+    # Shapes take turns, so that a recording's lengths are not those of the last call.
+    with tf.device(GPU):
+        x = tf.keras.Input((None, 3))
+        h = x
+        for layer in made:
+            h = layer(h)
+        model = tf.keras.Model(x, h)
+    def function(x):
+        return model(tf.tanh(x), training=False)
+    sides = [tf.cuda.captured(mode=mode)(on_gpu(function)) for mode in ("auto", "off")]
+    before = replayed(), total("pieces_replayed")
+    for i in range(runs):
+        x = floats(*[(4, 7, 3), (4, 5, 3), (2, 7, 3)][i % 3])
+        x[:, 4:] *= i % 2  # with a mask, shorter sequences
+        replay, step = (bits(side(x)) for side in sides)
+        check(replay == step, name)
+    right = (replayed() > before[0]) == captured
+    right = right and (total("pieces_replayed") > before[1]) == (pieces > 0)
+    check(right, right or f"{name}: {tf.cuda.capture_report()}")
+
+compare("lstm", layers.LSTM(5))
+compare("gru", layers.GRU(5), layers.Dense(2))
+compare("sequences", layers.LSTM(5, return_sequences=True), layers.GRU(4, return_state=True))
+compare("both directions", layers.Bidirectional(layers.LSTM(5)))
+compare("batch", layers.Dense(3), layers.LSTM(5, go_backwards=True))
+# A mask is a value of the GPU.
+compare("masked", layers.Masking(), layers.LSTM(5), captured=False, pieces=FEWEST)
+"""
+
+
+@pytest.mark.parametrize("fewest", ["0", "1"])
+def test_layers(fewest: str) -> None:
+    kit.run_captured("", LAYERS, capture="marked", TF_MULTI_STREAM_CAPTURE_PIECES=fewest)
+
+
+EMULATED = """
+import numpy as np, tensorflow as tf
+layers, x = tf.keras.layers, np.random.default_rng(1).normal(0, 1, (3, 6, 4)).astype(np.float32)
+mask = np.arange(6)[None] < np.array([[6], [2], [1]])
+
+def by_keras(layer, x, mask):
+    other = type(layer).from_config({**layer.get_config(), "use_cudnn": False})
+    other(x)
+    other.set_weights(layer.get_weights())
+    return other(x, mask=mask)
+
+with tf.device("/GPU:0"):
+    for made in (layers.LSTM(5, bias_initializer="uniform"), layers.GRU(5),
+                 layers.LSTM(5, return_sequences=True, go_backwards=True),
+                 layers.GRU(5, bias_initializer="uniform", return_sequences=True),
+                 layers.GRU(5, dtype="float16")):
+        for given in (None, tf.constant(mask)):
+            found = tf.function(made)(tf.constant(x), mask=given)
+            right = by_keras(made, tf.constant(x), given)
+            # In padding, cuDNN gives 0, and Keras's loop what was before.
+            shown = mask[:, :, None] if given is not None and found.shape.rank == 3 else True
+            if getattr(made, "go_backwards", False) and given is not None:
+                continue
+            np.testing.assert_allclose(found * tf.cast(shown, found.dtype),
+                                       right * tf.cast(shown, found.dtype),
+                                       atol=1e-3 if made.dtype == "float16" else 1e-5)
+
+    def layer(x=x, state=(3, 1, 5), parameters=4 * 5 * 11, lengths=(6, 2, 0), **more):
+        given = {"rnn_mode": "lstm", "time_major": False, **more}
+        state = tf.zeros(state)
+        return tf.function(lambda: tf.raw_ops.CudnnRNNV3(
+            input=x, input_h=state, input_c=state, params=tf.zeros([parameters]),
+            sequence_lengths=tf.constant(lengths, tf.int32), **given))()
+
+    layer()
+    for error, said, more in (
+            (tf.errors.UnimplementedError, "here with lstm, bidirectional",
+             {"direction": "bidirectional"}),
+            (tf.errors.UnimplementedError, "dropout 0.5", {"dropout": 0.5}),
+            (tf.errors.UnimplementedError, "here with rnn_tanh", {"rnn_mode": "rnn_tanh"}),
+            (tf.errors.InvalidArgumentError, "length 7 of sequence 1", {"lengths": (6, 7, 0)}),
+            (tf.errors.InvalidArgumentError, "do not fit", {"parameters": 7}),
+            (tf.errors.InvalidArgumentError, "do not fit", {"state": (3, 2, 5)})):
+        try:
+            layer(**more)
+            raise SystemExit(f"no error that says {said}")
+        except error as found:
+            assert said in str(found), found
+"""
+
+
+@pytest.mark.skipif(kit.ON_GPU, reason="it is cuDNN that computes them")
+def test_an_emulated_gpu_computes_what_keras_does() -> None:
+    kit.ok(EMULATED, TF_MULTI_STREAM_EMULATED_GPUS="1")
