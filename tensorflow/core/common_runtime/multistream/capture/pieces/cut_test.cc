@@ -180,6 +180,19 @@ TEST(CutTest, TheShapeOfATensorIsWhereTheTensorIs) {
   EXPECT_FALSE(absl::StrContains(ops.back(), "Shape")) << ops.back();
 }
 
+// As constant folding orders it: a forward pass would be a piece of its own,
+// and so would be its reads of variables, which the next piece changes.
+TEST(CutTest, AConstantThatComesAfterAnOpLeavesItInItsPiece) {
+  Part part(
+      "w = Where(Neg(x())); y = Tanh(x()); c = {-1};"
+      "result(AddV2(GatherNd(y, w), Reshape(y, c)))");
+  part.graph.AddControlEdge(part["y"], part["c"]);
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  ASSERT_EQ(cut.pieces.size(), 2);
+  EXPECT_EQ(cut.pieces[0].launches, 1);
+  EXPECT_EQ(cut.pieces[1].launches, 3);
+}
+
 // Reads of a variable for two pieces are one read, so that both see one value.
 TEST(CutTest, OneReadOfAVariableIsInOnePlace) {
   const Texts ops = CutOf(

@@ -287,7 +287,9 @@ void PieceLevels::FindOnce() {
         }
         break;
       case Kind::kCopied:
-        levels_[id] = earliest[id];
+        // What it comes after need not run before its first user does:
+        // constant folding orders constants after what they were made of.
+        levels_[id] = latest;
         break;
     }
   }
