@@ -238,7 +238,7 @@ class GraphLevelExecutor : public Executor {
           params, piece.recorded == nullptr ? *piece.graph : *piece.recorded,
           make_stock, &recorders));
       pieces_.push_back(std::make_unique<PieceRunner>(
-          leader_, piece.name, std::move(executors),
+          leader_, piece.name, piece.launches, std::move(executors),
           std::make_unique<CapturedSteps>(
               leader_, options_, /*required=*/"", name, piece.capturable,
               /*paddings=*/nullptr, std::move(recorders)),

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Does a graph's next step run in pieces? A piece that is not replayed costs
-// more than its nodes do in the whole graph. So if few pieces are replayed, as
-// with shapes that are new each time, steps run the whole graph for a while:
-// an exponential back-off.
+// more than its nodes do in the whole graph. So if less than half of the
+// pieces' launches are replayed, as with shapes that are new each time, steps
+// run the whole graph for a while: an exponential back-off.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_BACK_OFF_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_BACK_OFF_H_
@@ -34,8 +34,9 @@ class PieceBackOff {
   }
 
   // Call for each piece that a step runs.
-  void NotePiece(bool is_replayed) {
-    if (is_replayed) replayed_.fetch_add(1, std::memory_order_relaxed);
+  void NotePiece(int launches, bool is_replayed) {
+    launches_.fetch_add(launches, std::memory_order_relaxed);
+    if (is_replayed) replayed_.fetch_add(launches, std::memory_order_relaxed);
     if ((pieces_.fetch_add(1, std::memory_order_relaxed) + 1) % kPieces == 0) {
       Decide();
     }
@@ -45,7 +46,8 @@ class PieceBackOff {
   void Decide() {
     absl::MutexLock lock(&mu_);
     // Other threads may add some meanwhile, which count next time.
-    if (replayed_.exchange(0, std::memory_order_relaxed) >= kPieces / 2) {
+    const int64_t replayed = replayed_.exchange(0, std::memory_order_relaxed);
+    if (2 * replayed >= launches_.exchange(0, std::memory_order_relaxed)) {
       pause_ = kFirstPause;
       return;
     }
@@ -55,7 +57,9 @@ class PieceBackOff {
 
   std::atomic<int64_t> paused_{0};  // steps until pieces are used again
   std::atomic<int64_t> pieces_{0};
-  std::atomic<int64_t> replayed_{0};  // since the last decision
+  // Since the last decision.
+  std::atomic<int64_t> launches_{0};
+  std::atomic<int64_t> replayed_{0};
   absl::Mutex mu_;
   int64_t pause_ ABSL_GUARDED_BY(mu_) = kFirstPause;  // the next one
 };

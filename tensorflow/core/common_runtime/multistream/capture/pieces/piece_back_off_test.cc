@@ -13,7 +13,7 @@ namespace {
 
 void RunPieces(PieceBackOff* back_off, int replayed) {
   for (int i = 0; i < PieceBackOff::kPieces; ++i) {
-    back_off->NotePiece(i < replayed);
+    back_off->NotePiece(/*launches=*/9, i < replayed);
   }
 }
 
@@ -27,6 +27,20 @@ TEST(PieceBackOffTest, StepsRunInPiecesIfHalfOfThemAreReplayed) {
   PieceBackOff back_off;
   EXPECT_EQ(StepsWithoutPieces(&back_off), 0);
   RunPieces(&back_off, PieceBackOff::kPieces / 2);
+  EXPECT_EQ(StepsWithoutPieces(&back_off), 0);
+}
+
+TEST(PieceBackOffTest, APieceCountsByItsLaunches) {
+  PieceBackOff back_off;
+  const auto run = [&back_off](int replayed, int others) {
+    for (int i = 0; i < PieceBackOff::kPieces; ++i) {
+      const bool is_replayed = i % 2 == 0;
+      back_off.NotePiece(is_replayed ? replayed : others, is_replayed);
+    }
+  };
+  run(/*replayed=*/556, /*others=*/4255);
+  EXPECT_EQ(StepsWithoutPieces(&back_off), PieceBackOff::kFirstPause);
+  run(/*replayed=*/4255, /*others=*/556);
   EXPECT_EQ(StepsWithoutPieces(&back_off), 0);
 }
 

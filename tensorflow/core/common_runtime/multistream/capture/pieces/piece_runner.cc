@@ -109,12 +109,13 @@ REGISTER_KERNEL_BUILDER(Name("_MultiStreamPiece").Device(DEVICE_GPU),
 
 }  // namespace
 
-PieceRunner::PieceRunner(GroupLeader* leader, std::string name,
+PieceRunner::PieceRunner(GroupLeader* leader, std::string name, int launches,
                          std::vector<std::unique_ptr<Executor>> executors,
                          std::unique_ptr<CapturedSteps> captured,
                          PieceBackOff* back_off)
     : leader_(leader),
       name_(std::move(name)),
+      launches_(launches),
       executors_(std::move(executors)),
       captured_(std::move(captured)),
       back_off_(back_off) {
@@ -169,9 +170,9 @@ void PieceRunner::Run(OpKernelContext* context,
             ours, [own, to_group,
                    then = std::move(then)](const absl::Status& s) { then(s); });
       },
-      [frame, context, is_replayed, back_off = back_off_,
+      [frame, context, is_replayed, back_off = back_off_, launches = launches_,
        done = std::move(done)](const absl::Status& status) {
-        back_off->NotePiece(*is_replayed);
+        back_off->NotePiece(launches, *is_replayed);
         if (status.ok()) {
           frame->SetOutputs();
         } else {

@@ -26,7 +26,7 @@ class PieceRunner {
  public:
   // `executors[i]` runs the piece's nodes as always on group `i` of `leader`.
   // `back_off` is of the piece's graph.
-  PieceRunner(GroupLeader* leader, std::string name,
+  PieceRunner(GroupLeader* leader, std::string name, int launches,
               std::vector<std::unique_ptr<Executor>> executors,
               std::unique_ptr<CapturedSteps> captured, PieceBackOff* back_off);
   ~PieceRunner();
@@ -46,6 +46,7 @@ class PieceRunner {
  private:
   GroupLeader* const leader_;
   const std::string name_;
+  const int launches_;
   const std::vector<std::unique_ptr<Executor>> executors_;
   std::unique_ptr<CapturedSteps> captured_;
   PieceBackOff* const back_off_;
