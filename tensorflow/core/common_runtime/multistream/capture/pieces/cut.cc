@@ -28,6 +28,7 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/validate.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -94,7 +95,8 @@ class Cutter {
       }
       absl::StatusOr<std::unique_ptr<Graph>> rest = MakeRest(cut.pieces);
       if (!rest.ok()) return NotCut(rest.status());
-      absl::Status places = ValidateMemoryTypes(DEVICE_GPU, rest->get());
+      absl::Status places = graph::ValidateGraphHasNoCycle(**rest);
+      places.Update(ValidateMemoryTypes(DEVICE_GPU, rest->get()));
       for (const Piece& piece : cut.pieces) {
         places.Update(ValidateMemoryTypes(DEVICE_GPU, piece.graph.get()));
       }
@@ -390,13 +392,15 @@ class Cutter {
   }
 
   // What runs before a constant runs before each piece with a copy of it: an
-  // edge to the constant may be all that puts a node into its loop.
-  void KeepInLoop(const Node& copied, Node* before,
+  // edge to the constant may be all that puts a node into its loop. `before` is
+  // made for `first`, which may be a constant after a node of the piece.
+  void KeepInLoop(const Node& copied, const Node& first, Node* before,
                   const std::vector<Node*>& made, Graph* graph) const {
     for (const Edge* edge : copied.out_edges()) {
       Node* piece = made[edge->dst()->id()];
       if (!edge->IsControlEdge() && piece != nullptr && piece != before &&
-          levels_.PieceOf(edge->dst()->id()) != kNoPiece) {
+          levels_.PieceOf(edge->dst()->id()) != kNoPiece &&
+          !levels_.IsCopyAfter(first, levels_.PieceOf(edge->dst()->id()))) {
         graph->AddControlEdge(before, piece);
       }
     }
@@ -459,7 +463,7 @@ class Cutter {
       Node* to = made[edge->dst()->id()];
       Node* from = made[edge->src()->id()];
       if (levels_.IsCopied(edge->dst()->id()) && from != nullptr) {
-        KeepInLoop(*edge->dst(), from, made, graph.get());
+        KeepInLoop(*edge->dst(), *edge->src(), from, made, graph.get());
       }
       if (to == nullptr || from == nullptr || from == to) continue;
       if (edge->IsControlEdge()) {

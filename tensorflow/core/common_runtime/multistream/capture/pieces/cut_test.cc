@@ -193,6 +193,18 @@ TEST(CutTest, AConstantThatComesAfterAnOpLeavesItInItsPiece) {
   EXPECT_EQ(cut.pieces[1].launches, 3);
 }
 
+// As at the start of a branch: other ops take the first constant, and the
+// second one comes after it.
+TEST(CutTest, AConstantAfterAPieceDoesNotRunBeforeIt) {
+  Part part(
+      "y = Tanh(x()); c = 1; d = {-1}; result(Reshape(Exp(y), d)); Where(c)");
+  part.graph.AddControlEdge(part["y"], part["c"]);
+  part.graph.AddControlEdge(part["c"], part["d"]);
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  EXPECT_EQ(cut.no_pieces, "");
+  EXPECT_EQ(cut.pieces.size(), 1);
+}
+
 // Reads of a variable for two pieces are one read, so that both see one value.
 TEST(CutTest, OneReadOfAVariableIsInOnePlace) {
   const Texts ops = CutOf(

@@ -345,6 +345,13 @@ PieceLevels::PieceId PieceLevels::PieceOf(int id) const {
   return {levels_[id], classes_[id]};
 }
 
+bool PieceLevels::IsCopyAfter(const Node& node, PieceId piece) const {
+  return IsCopied(node.id()) &&
+         absl::c_any_of(node.in_nodes(), [&](const Node* before) {
+           return PieceOf(before->id()) == piece || IsCopyAfter(*before, piece);
+         });
+}
+
 std::map<PieceLevels::PieceId, std::vector<int>> PieceLevels::Pieces() const {
   std::map<PieceId, std::vector<int>> found;
   for (const int id : order_) {

@@ -53,6 +53,8 @@ class PieceLevels {
 
   bool IsInLoop(int id) const { return in_loop_[id]; }
   bool IsCopied(int id) const { return kinds_[id] == Kind::kCopied; }
+  // Whether a copied node comes after a node of the piece.
+  bool IsCopyAfter(const Node& node, PieceId piece) const;
   bool Launches(int id) const { return kinds_[id] == Kind::kLaunch; }
   bool RunsAsAlways(int id) const { return kinds_[id] == Kind::kBetween; }
   void LetRunAsAlways(int id) { kinds_[id] = Kind::kBetween; }
