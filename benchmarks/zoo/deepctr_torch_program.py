@@ -1,11 +1,12 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Serves DeepCTR-Torch's DeepFM: python -m zoo.deepctr_torch_program SECONDS (needs a GPU).
+"""Serves DeepCTR-Torch's DeepFM: python -m zoo.deepctr_torch_program SECONDS, in benchmarks/.
 
-The model has the columns of models.py's DeepFM. 16 threads, each with a stream and a CUDA graph of
-its own, compare each result with what they got alone. The package takes one matrix of float32:
-"matrix" gives it, and "columns" is called with the arrays that TensorFlow's model takes, which each
-call concatenates as the package's `predict` does. The output is JSON, a line for each.
+It needs a GPU, PyTorch with scikit-learn, and `pip install --no-deps deepctr-torch`. The model has
+the columns of models.py's DeepFM. 16 threads, each with a stream and a CUDA graph of its own,
+compare each result with what they got alone. The package takes one matrix of float32: "matrix"
+gives it, and "columns" is called with the arrays that TensorFlow's model takes, which each call
+concatenates as the package's `predict` does. The output is JSON, a line for each.
 """
 
 import functools

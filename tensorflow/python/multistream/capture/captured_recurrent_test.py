@@ -36,6 +36,10 @@ compare("gru", layers.GRU(5), layers.Dense(2))
 compare("sequences", layers.LSTM(5, return_sequences=True), layers.GRU(4, return_state=True))
 compare("both directions", layers.Bidirectional(layers.LSTM(5)))
 compare("batch", layers.Dense(3), layers.LSTM(5, go_backwards=True))
+# In a piece, after an op whose result's shape depends on data.
+rows = layers.Lambda(lambda x: tf.gather(x, tf.where(x[:, 0, 0] > -9)[:, 0]),
+                     output_shape=lambda shape: shape)
+compare("in a piece", rows, layers.LSTM(5), captured=False, pieces=FEWEST)
 # A mask is a value of the GPU.
 compare("masked", layers.Masking(), layers.LSTM(5), captured=False, pieces=FEWEST)
 """
