@@ -281,6 +281,12 @@ def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:
     return array if array.flags.c_contiguous else array.copy(order="C")
 
 
+def flat_list(array: np.ndarray[Any, Any]) -> list[Any]:
+    """The elements, as Python's objects."""
+    elements: list[Any] = array.reshape(-1).tolist()
+    return elements
+
+
 def packed_strings(array: np.ndarray[Any, Any], leaf: Leaf, function: str) -> Any:
     """An array of bytes that `StringsOf` in serving_callable.cc reads: offsets, and all strings.
 
@@ -289,7 +295,7 @@ def packed_strings(array: np.ndarray[Any, Any], leaf: Leaf, function: str) -> An
     try:
         encoded = [
             x if isinstance(x, bytes) else str.encode(x)  # TypeError for what is neither
-            for x in array.reshape(-1).tolist()
+            for x in flat_list(array)
         ]
     except (TypeError, UnicodeEncodeError) as error:
         raise TypeError(

@@ -8,7 +8,7 @@ put results into their structure      <-  copy results
 
 Most calls take the short way: Python only finds the arguments and puts results into their
 structure, and C++ checks and makes the arrays (python_arrays.h). A call takes the way in Python if
-its arguments are not plain arrays, are large, are strings, or have shapes that are new.
+its arguments are not plain arrays (or arrays of strings), are large, or have shapes that are new.
 
 The callable runs a wrapper around the caller's function, whose results are on the host. So the step
 itself copies the results to the host, on its own stream, before the step ends. If a call returned
@@ -284,7 +284,7 @@ class ServingCallable:
         if len(self._plans) >= _MOST_SHAPES:
             self._plans.clear()
         plan = self._plans[shapes] = _Plan(shapes, results, self._results)
-        if results is not None and not self._strings:
+        if results is not None:
             self._shorten(shapes, plan)
         return plan
 
@@ -371,9 +371,14 @@ class ServingCallable:
                 f"tf.cuda.serving_callable: a tensor that {self.__name__} has captured is on a "
                 "device that does not share tensors. Use CPUs and GPUs of this process."
             )
-        if not self._strings:
-            dtypes = (ctypes.py_object * len(self._dtypes))(*self._dtypes)
-            self._library.TFMS_BindArrays(self._handle, np.ndarray, np.empty, dtypes)
+        dtypes = [None if x is serving_arrays.OBJECT else id(x) for x in self._dtypes]
+        self._library.TFMS_BindArrays(
+            self._handle,
+            np.ndarray,
+            np.empty,
+            serving_arrays.flat_list,
+            (ctypes.c_void_p * len(dtypes))(*dtypes),
+        )
 
 
 def _library() -> ctypes.CDLL:
@@ -387,7 +392,8 @@ def _library() -> ctypes.CDLL:
     library.TFMS_DeleteServing.argtypes = [pointer]
     library.TFMS_CopyServingResult.argtypes = [pointer, pointer]
     library.TFMS_DeleteServingResult.argtypes = [pointer]
-    library.TFMS_BindArrays.argtypes = [pointer, ctypes.py_object, ctypes.py_object, pointer]
+    python = ctypes.py_object
+    library.TFMS_BindArrays.argtypes = [pointer, python, python, python, pointer]
     return library
 
 

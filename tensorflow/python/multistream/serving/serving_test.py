@@ -292,6 +292,49 @@ def test_most_calls_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
         serve(ROWS.astype(np.float64), two)
 
 
+def test_strings_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C++ reads str and bytes from any array; elements that are neither have Python's error."""
+    function, serve = bound(
+        lambda s, x: (tf.strings.to_hash_bucket_fast(s, 1 << 30), x * 2.0),
+        Spec([None, None], tf.string, "s"),
+        Spec([None]),
+    )
+    ways: list[str] = []
+    in_python = serve._call_in_python
+    monkeypatch.setattr(
+        serve, "_call_in_python", lambda *given: (ways.append("long"), in_python(*given))[1]
+    )
+    texts = [["", "a", "äöü"], ["東京", "\0", "x" * 100_000]]
+    kinds = [
+        np.array(texts),
+        np.array(texts, object),
+        np.array([[x.encode() for x in row] for row in texts], object),
+        np.array([[b"a", "b", b""], ["c", b"d\0", "e"]], object),
+        np.array([[b"ab", b"c", b""], [b"", b"d", b"e"]]),
+        np.array(texts)[::-1, ::-1],
+        np.array(texts).astype(">U100000"),
+    ]
+    x = np.ones(2, np.float32)
+    serve(kinds[0], x)  # a new shape
+    assert ways.pop() == "long"
+    for s in kinds:
+        for given in (s, s[:0], s):
+            expected = function(tf.constant(np.asarray(given, object), tf.string), tf.constant(x))
+            assert bits(serve(given, x)) == bits(expected)
+    assert ways == ["long"]  # no rows are a new shape, once
+    ways.clear()
+    for wrong in (1, None, "\udc80", np.bytes_(b"a")):
+        s = np.array([["a", wrong, "b"], ["c", "d", "e"]], object)
+        if isinstance(wrong, bytes):  # of another type: in Python
+            serve(s, x)
+        else:
+            with pytest.raises(TypeError, match="s of .* an element that is not a string"):
+                serve(s, x)
+        assert ways.pop() == "long"
+    assert bits(serve(kinds[1], x)) == bits(function(tf.constant(texts), tf.constant(x)))
+    assert not ways
+
+
 def test_threads_with_many_shapes() -> None:
     """Threads that call with shapes that are new to all, and results whose shapes values decide."""
     _, serve = bound(

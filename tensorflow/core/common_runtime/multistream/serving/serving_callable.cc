@@ -135,11 +135,11 @@ class ServingCallable {
   // Null until BindArrays was called.
   PythonArrays* python_arrays() const { return python_arrays_.get(); }
   void BindArrays(const PythonObject* array_type, PythonObject* empty,
-                  const PythonObject* const* dtypes) {
+                  PythonObject* flat_list, const PythonObject* const* dtypes) {
     std::vector<size_t> sizes;
     for (TF_DataType type : inputs_) sizes.push_back(TF_DataTypeSize(type));
     python_arrays_ = std::make_unique<PythonArrays>(
-        array_type, empty,
+        array_type, empty, flat_list,
         std::vector<const PythonObject*>(dtypes, dtypes + inputs_.size()),
         std::move(sizes));
   }
@@ -255,15 +255,24 @@ class ServingCallable {
 
 // What a call of TFMS_CallWithArrays needs until it returns.
 struct StagedCall {
-  // Returns a list of new arrays for results; null if there is no memory.
-  PythonObject* Stage(const PythonArrays& arrays,
-                      const PythonArrays::Plan& plan, PythonObject* arguments,
-                      size_t result_count) {
-    staged = arrays.Stage(arguments, plan);
+  // Stages the arguments; returns their plan, or null if the call is to take
+  // the way in Python.
+  const PythonArrays::Plan* Stage(PythonArrays* arrays,
+                                  PythonObject* arguments) {
+    if (!arrays->StageStrings(arguments, &staged)) return nullptr;
+    const PythonArrays::Plan* plan = arrays->PlanOf(arguments);
+    if (plan == nullptr || !arrays->Stage(arguments, *plan, &staged)) {
+      return nullptr;
+    }
     for (void* const& data : staged.data) addresses.push_back(&data);
-    std::vector<Array> results(result_count);
-    PythonObject* list = arrays.NewResults(plan, &results);
-    addresses.insert(addresses.end(), results.begin(), results.end());
+    return plan;
+  }
+  // Returns a list of new arrays for results; null if there is no memory.
+  PythonObject* NewResults(const PythonArrays& arrays, PythonObject* results,
+                           size_t count) {
+    std::vector<Array> data(count);
+    PythonObject* list = arrays.NewResults(results, &data);
+    addresses.insert(addresses.end(), data.begin(), data.end());
     return list;
   }
 
@@ -345,11 +354,13 @@ bool TFMS_FieldsOfArray(const NumpyArray* array, int64_t* fields) {
   return Python().AreThere();
 }
 
-// Lets TFMS_CallWithArrays call the function, which has no strings. The caller
-// keeps the objects alive: numpy.ndarray, numpy.empty, the arguments' dtypes.
+// Lets TFMS_CallWithArrays call the function. The caller keeps the objects
+// alive: numpy.ndarray, numpy.empty, a function that gives an array's elements
+// as a list, and the arguments' dtypes (null for strings).
 void TFMS_BindArrays(ServingCallable* callable, const PythonObject* array_type,
-                     PythonObject* empty, const PythonObject* const* dtypes) {
-  callable->BindArrays(array_type, empty, dtypes);
+                     PythonObject* empty, PythonObject* flat_list,
+                     const PythonObject* const* dtypes) {
+  callable->BindArrays(array_type, empty, flat_list, dtypes);
 }
 
 // Call with the GIL held. `shapes` has `count` numbers, as for
@@ -367,12 +378,16 @@ void TFMS_AddPlan(ServingCallable* callable, const int64_t* shapes, int count,
 PythonObject* TFMS_CallWithArrays(ServingCallable* callable, const char* device,
                                   PythonObject* arguments) {
   PythonArrays* arrays = callable->python_arrays();
-  const PythonArrays::Plan* plan = arrays->PlanOf(arguments);
-  if (plan == nullptr) return Python().long_from_pointer(nullptr);
   // On the heap, as TFMS_CallServing may not return.
   auto* call = new tensorflow::multistream::StagedCall;
+  const PythonArrays::Plan* plan = call->Stage(arrays, arguments);
+  if (plan == nullptr) {
+    delete call;
+    return Python().long_from_pointer(nullptr);
+  }
+  // Other threads may change the plan while objects are made.
   PythonObject* results =
-      call->Stage(*arrays, *plan, arguments, callable->output_count());
+      call->NewResults(*arrays, plan->results, callable->output_count());
   CallResult* other = nullptr;
   if (results != nullptr) {
     other = TFMS_CallServing(callable, device, plan->shapes.data(),
