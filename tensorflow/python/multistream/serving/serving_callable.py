@@ -347,7 +347,8 @@ class ServingCallable:
         # Dropping the last reference to the capsule deletes the TFE_Context. Keep the reference:
         # TensorFlow's context may be replaced, as some tests do.
         capsule = self._context._handle
-        self._kept += [capsule, captures]
+        flat_list = serving_arrays.flat_list
+        self._kept += [capsule, captures, flat_list]
         attributes = self._context.function_call_options.as_attrs()
         config = attributes["config_proto"]
         config = config.encode() if isinstance(config, str) else config
@@ -376,7 +377,7 @@ class ServingCallable:
             self._handle,
             np.ndarray,
             np.empty,
-            serving_arrays.flat_list,
+            flat_list,
             (ctypes.c_void_p * len(dtypes))(*dtypes),
         )
 
