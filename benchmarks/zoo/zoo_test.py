@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from client_threads import run_checked
 
 from . import command
 
@@ -69,6 +70,16 @@ def test_other_results_and_failures_give_the_status(
     assert (
         "[1 of 1] Keras: MLP, training: FAILED\nexit status 1\nno module" in capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize("size", [3, 1 << 15])
+def test_threads_compare_each_bit(size: int) -> None:
+    """Also of large results, which are compared without the GIL."""
+    right = np.zeros(size, np.float32)
+    wrong = right.copy()
+    wrong[-1] = -0.0
+    load, count = run_checked(lambda x: x, [right, wrong], [right.tobytes()] * 2, 1, 0.05)
+    assert load.calls > 1 and count == load.calls // 2
 
 
 def test_the_page_has_what_was_measured() -> None:

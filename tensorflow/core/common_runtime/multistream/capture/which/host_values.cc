@@ -203,17 +203,23 @@ bool PassesArgumentOn(const Node& send) {
 }
 
 void CopyConstants(Graph* graph) {
+  // More would take the host's memory, for ops that are slow anyway.
+  constexpr int64_t kMostElements = 1 << 16;
+  const auto may_be_copied = [](const Node& node) {
+    const TensorProto* value = nullptr;
+    // Without a control edge, no branch or loop decides whether it is given.
+    return node.IsConstant() && TryGetNodeAttr(node.attrs(), "value", &value) &&
+           TensorShape(value->tensor_shape()).num_elements() <= kMostElements &&
+           absl::c_none_of(node.in_nodes(),
+                           [](const Node* before) { return before->IsOp(); });
+  };
   std::vector<const Edge*> sent;
   for (const Edge* edge : graph->edges()) {
     const Node* node = edge->src();
-    // Without a control edge, no branch or loop decides whether it is given.
-    const bool is_given =
-        node->IsConstant() &&
-        absl::c_none_of(node->in_nodes(),
-                        [](const Node* before) { return before->IsOp(); });
-    if (is_given && !edge->IsControlEdge() &&
+    if (!edge->IsControlEdge() &&
         IsOfType(node->assigned_device_name(), DEVICE_GPU) &&
-        IsOfType(edge->dst()->assigned_device_name(), DEVICE_CPU)) {
+        IsOfType(edge->dst()->assigned_device_name(), DEVICE_CPU) &&
+        may_be_copied(*node)) {
       sent.push_back(edge);
     }
   }

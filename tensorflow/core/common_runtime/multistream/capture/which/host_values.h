@@ -66,7 +66,7 @@ struct ValueWaits {
 };
 ValueWaits WaitsOf(const Node& receive);
 
-// Gives a CPU whose ops take a constant of a GPU a constant of its own: a GPU
+// Gives a CPU whose ops take a small constant of a GPU one of its own: a GPU
 // would send the value in each step, and what comes back would not be early.
 // TensorFlow has the axis of a Split of int32 on the GPU, and the Split on the
 // host, for example.

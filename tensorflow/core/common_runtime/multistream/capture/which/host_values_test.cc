@@ -200,7 +200,10 @@ TEST(ConstantsTest, AreOnEachDeviceThatTakesThem) {
       "n = 2; m = 3; x = arg(); a = Neg(n); b = Neg(n); c = AddV2(n, n);"
       "d = Neg(m)");
   graph.graph.AddControlEdge(graph["x"], graph["m"]);
+  Node* large = graph.Const(Tensor(DT_INT32, TensorShape({1 << 17}))).node;
+  const Node* taker = graph.Op("Neg", {large}, [](NodeBuilder*) {}).node;
   Place(&graph, {"n", "m", "a"});
+  large->set_assigned_device_name(kGpu);
   CopyConstants(&graph.graph);
   const auto taken = [&graph](const std::string& name, int input) {
     const Node* node;
@@ -213,6 +216,9 @@ TEST(ConstantsTest, AreOnEachDeviceThatTakesThem) {
   EXPECT_EQ(copy->attrs().Find("value")->tensor().int_val(0), 2);
   EXPECT_EQ(taken("c", 0), copy);
   EXPECT_EQ(taken("c", 1), copy);
+  const Node* same = nullptr;
+  TF_CHECK_OK(taker->input_node(0, &same));
+  EXPECT_EQ(same, large);
   // A branch may leave this one out.
   EXPECT_EQ(taken("d", 0), graph["m"]);
 }
