@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.multistream.serving import serving_arrays
 
-from multistream.testing.served import bits, bound
+from multistream.testing.served import bits, bound, noted_long_ways
 
 Spec = tf.TensorSpec
 
@@ -61,14 +61,7 @@ def test_strings_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
         Spec([None, None], tf.string, "s"),
         Spec([None]),
     )
-    ways: list[str] = []
-    in_python = serve._call_in_python
-
-    def counted(*arguments: Any) -> Any:
-        ways.append("long")
-        return in_python(*arguments)
-
-    monkeypatch.setattr(serve, "_call_in_python", counted)
+    ways = noted_long_ways(serve, monkeypatch)
     texts = [["", "a", "äöü"], ["東京", "\0", "x" * 100_000]]
     kinds = [
         np.array(texts),

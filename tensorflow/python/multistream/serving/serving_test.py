@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.multistream.serving import serving_arrays, serving_callable
 
-from multistream.testing.served import bits, bound
+from multistream.testing.served import bits, bound, noted_long_ways
 
 Spec = tf.TensorSpec
 
@@ -208,14 +208,7 @@ def test_most_calls_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
         Spec([None, 3]),
         Spec([], tf.int32),
     )
-    ways = []
-    in_python = serve._call_in_python
-
-    def counted(*arguments: Any) -> Any:
-        ways.append("long")
-        return in_python(*arguments)
-
-    monkeypatch.setattr(serve, "_call_in_python", counted)
+    ways = noted_long_ways(serve, monkeypatch)
     big = np.ones((10_000, 3), np.float32)
     n = np.int32(2)
     two = np.array(2, np.int32)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 
@@ -18,3 +19,16 @@ def bound(body: Callable[..., Any], *specs: Any) -> tuple[Any, Any]:
     """A function, and its serving callable."""
     function = tf.function(body, input_signature=specs, autograph=False)
     return function, tf.cuda.serving_callable(function)
+
+
+def noted_long_ways(serve: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Gets "long" for each call of the callable that takes the way in Python."""
+    ways: list[str] = []
+    in_python = serve._call_in_python
+
+    def counted(*arguments: Any) -> Any:
+        ways.append("long")
+        return in_python(*arguments)
+
+    monkeypatch.setattr(serve, "_call_in_python", counted)
+    return ways

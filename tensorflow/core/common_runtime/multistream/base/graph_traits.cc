@@ -322,6 +322,12 @@ bool LaunchesNothing(absl::string_view op) {
   return ops->contains(op) || OpGivesShape(op);
 }
 
+bool IsAlwaysConstant(const Node& node) {
+  return node.IsConstant() &&
+         absl::c_none_of(node.in_nodes(),
+                         [](const Node* before) { return before->IsOp(); });
+}
+
 bool IsOnHost(const Node& node) {
   MemoryTypeVector inputs, outputs;
   if (!MemoryTypesForNode(OpRegistry::Global(), DEVICE_GPU, node.def(), &inputs,

@@ -93,6 +93,10 @@ bool WalkFinds(
 // nothing.
 bool LaunchesNothing(absl::string_view op);
 
+// Whether the node is a constant that no branch or loop decides about, which a
+// control edge would lead to.
+bool IsAlwaysConstant(const Node& node);
+
 // The ops of a GPU's graph that launch kernels; an op in a loop counts once.
 int CountLaunches(const Graph& graph);
 

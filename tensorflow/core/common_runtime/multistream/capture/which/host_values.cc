@@ -207,11 +207,9 @@ void CopyConstants(Graph* graph) {
   constexpr int64_t kMostElements = 1 << 16;
   const auto may_be_copied = [](const Node& node) {
     const TensorProto* value = nullptr;
-    // Without a control edge, no branch or loop decides whether it is given.
-    return node.IsConstant() && TryGetNodeAttr(node.attrs(), "value", &value) &&
-           TensorShape(value->tensor_shape()).num_elements() <= kMostElements &&
-           absl::c_none_of(node.in_nodes(),
-                           [](const Node* before) { return before->IsOp(); });
+    return IsAlwaysConstant(node) &&
+           TryGetNodeAttr(node.attrs(), "value", &value) &&
+           TensorShape(value->tensor_shape()).num_elements() <= kMostElements;
   };
   std::vector<const Edge*> sent;
   for (const Edge* edge : graph->edges()) {

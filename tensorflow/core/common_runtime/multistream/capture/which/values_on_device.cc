@@ -232,15 +232,10 @@ class Mover {
                 (decided && (node.num_inputs() > 0 || node.IsConstant()))
             ? Place::kDecided
             : Place::kHost;
-    // In a loop, a control edge leads to a constant.
-    const bool is_constant =
-        node.IsConstant() &&
-        absl::c_none_of(node.in_nodes(),
-                        [](const Node* n) { return n->IsOp(); });
     for (int i = 0; i < node.num_outputs(); ++i) {
       made_[node.id()].push_back(
           {added, i, outputs[i] == HOST_MEMORY ? on_host : Place::kDevice,
-           node.output_type(i), is_constant});
+           node.output_type(i), IsAlwaysConstant(node)});
     }
     return absl::OkStatus();
   }
