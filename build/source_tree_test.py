@@ -261,6 +261,7 @@ def test_each_replaced_function_of_the_wheel_build_has_a_hook() -> None:
         "AddDevices": "10AddDevices",
         "RunEagerOpAsFunction": "20RunEagerOpAsFunction",
         "GetDeviceInfo": "13GetDeviceInfo",
+        "ViaDMA": "6ViaDMA",
         "ThenExecute": "11ThenExecute",
         "GetEventMgr": "11GetEventMgr",
         "Find": "4Find",

@@ -34,7 +34,6 @@ _SECONDS = 600  # for one process
 _CAPTURED = {
     "TF_GPU_STREAM_GROUP_COUNT": "8",
     "TF_MULTI_STREAM_CAPTURE": "auto",
-    "TF_MULTI_STREAM_CAPTURE_PIECES": "8",
 }
 _NOT_REPEATED = "one stream does not repeat its own"
 COLUMNS = (

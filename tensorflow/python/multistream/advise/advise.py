@@ -30,8 +30,6 @@ SECONDS = 15.0
 _TURNS = 5
 _STOCK = "stock"
 _LEAST_GAIN = 1.03  # a smaller gain is not worth a variable
-_PIECES = "TF_MULTI_STREAM_CAPTURE_PIECES"
-_FEWEST_LAUNCHES = "8"  # of a piece
 _FEWEST_CALLS = 5  # the figures of a turn with fewer calls mean nothing
 
 # Advice for a reason of `tf.cuda.capture_report`: that of the first pattern found in the reason.
@@ -110,10 +108,8 @@ class _Setting(NamedTuple):
 def _settings(groups: Sequence[int]) -> list[_Setting]:
     """The settings: stock first, then in the order of how much a program has to change."""
     grouped = {f"{n} groups": {"TF_GPU_STREAM_GROUP_COUNT": str(n)} for n in groups}
-    # A graph that is captured as a whole has no pieces.
-    captured_too = {"TF_MULTI_STREAM_CAPTURE": "auto", _PIECES: _FEWEST_LAUNCHES}
     captured = {
-        f"{name}, captured": {**variables, **captured_too}
+        f"{name}, captured": {**variables, "TF_MULTI_STREAM_CAPTURE": "auto"}
         for name, variables in {"1 group": {}, **grouped}.items()
     }
     served = [_Setting(f"{name}, {SERVING}", x, SERVING) for name, x in captured.items()]
@@ -269,8 +265,6 @@ def _advice(rows: list[AdviceRow], errors: list[str], notes: list[str]) -> Advic
             lines.append(f"{_with(threads)}: no setting is faster than stock in every turn.")
             continue
         variables, gain = dict(best.variables), best.calls_per_second / base.calls_per_second
-        if "in pieces" not in best.in_the_way:
-            variables.pop(_PIECES, None)
         lines.append(
             f"{_with(threads)}: {best.setting}: {gain:.2f} times stock's calls/s (its slowest turn "
             f"{best.lowest:.0f}, stock's fastest {fastest:.0f})"

@@ -114,15 +114,6 @@ def test_pieces_are_measured_too() -> None:
     kit.run_job(advise_what_is_captured_in_pieces)
 
 
-@pytest.mark.parametrize(("reason", "exported"), [("in pieces (9 of 10 launches)", 3), ("", 2)])
-def test_pieces_are_advised_if_there_are_some(reason: str, exported: int) -> None:
-    setting = next(x for x in SETTINGS if x.name == "2 groups, captured")
-    turns = [process.Turn(100, rate, 1.0, 2.0, 0, reason) for rate in (240, 250)]
-    found = advise._advice([row("stock", 1, [100, 120]), advise._row(setting, 1, turns)], [], [])
-    assert len(found.variables) == exported
-    assert found.text.count("export") == exported
-
-
 def row(setting: str, threads: int, rates: list[float], **changes: Any) -> advise.AdviceRow:
     variables = {} if setting == "stock" else {"SETTING": setting}
     turns = [process.Turn(100, rate, 1.0, 2.0, 0, "") for rate in rates]

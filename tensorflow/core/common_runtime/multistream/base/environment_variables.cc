@@ -242,10 +242,10 @@ const std::vector<Variable>& Variables() {
        "pieces if less than 100",
        [](const Options& options) {
          return options.capture_percent < 100 && options.capture_pieces == 0
-                    ? absl::StrCat("without ", kCapturePiecesVariable)
+                    ? absl::StrCat("with ", kCapturePiecesVariable, "=0")
                     : NeedsCapture(options);
        }},
-      {kCapturePiecesVariable, Number(&Options::capture_pieces, 0), "0",
+      {kCapturePiecesVariable, Number(&Options::capture_pieces, 0), "8",
        "of a graph that cannot be captured as a whole, pieces are captured "
        "that launch at least so many ops; 0: none: "
        "[pieces](captured-steps.md#pieces)",

@@ -12,9 +12,12 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_properties.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow::multistream {
 
@@ -24,6 +27,12 @@ inline constexpr char kRunsOnHostAttr[] = "_multi_stream_runs_on_host";
 
 using MakeKernel = std::function<absl::Status(
     const std::shared_ptr<const NodeProperties>&, OpKernel**)>;
+
+// Makes the kernel that is registered for `type`, to run on `device`.
+absl::Status CreateKernel(const DeviceType& type, Device* device,
+                          FunctionLibraryRuntime* functions,
+                          const std::shared_ptr<const NodeProperties>& node,
+                          OpKernel** kernel);
 
 // `params.create_kernel`, but a node with kRunsOnHostAttr gets the kernel for
 // the CPU.

@@ -127,7 +127,7 @@ struct Options {
   int capture_percent = 100;
   // TF_MULTI_STREAM_CAPTURE_PIECES: the fewest launches of a piece; 0: no
   // pieces.
-  int capture_pieces = 0;
+  int capture_pieces = 8;
   // TF_MULTI_STREAM_CAPTURE_BATCHES, ascending.
   std::vector<int> capture_batches;
   // XLA_FLAGS: XLA may launch its own CUDA graphs (command buffers), which a

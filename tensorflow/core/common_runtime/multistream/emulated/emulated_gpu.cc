@@ -34,6 +34,7 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/recurrent_layers.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
@@ -125,11 +126,30 @@ bool IsKernel(const OpKernel& kernel) {
 class HostAndGroupMemory : public ThreadPoolDevice {
  public:
   using ThreadPoolDevice::ThreadPoolDevice;
+
+  absl::Status TryGetDeviceContext(DeviceContext** context) override {
+    *context = ContextOfEmulatedGpu();
+    (*context)->Ref();
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeTensorFromProto(const TensorProto& proto,
+                                   const AllocatorAttributes attributes,
+                                   Tensor* tensor) override {
+    if (!DataType_IsValid(proto.dtype()) || proto.dtype() == DT_INVALID ||
+        !tensor->FromProto(GetAllocator(attributes), proto)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Cannot parse tensor from proto: ", proto.DebugString()));
+    }
+    return absl::OkStatus();
+  }
+
   Allocator* GetAllocator(AllocatorAttributes attributes) override {
     if (!attributes.on_host())
       return ThreadPoolDevice::GetAllocator(attributes);
-    return attributes.gpu_compatible() && pinned_ != nullptr ? pinned_
-                                                             : cpu_allocator();
+    return attributes.gpu_compatible() && pinned_ != nullptr
+               ? pinned_
+               : HostMemoryOfEmulatedGpus();
   }
   // The device's group, whose host allocator serves copies.
   void set_stream_group(const StreamGroup* group) {
@@ -145,8 +165,22 @@ class HostAndGroupMemory : public ThreadPoolDevice {
       trace->Set(0, kernel->name(), kernel->type_string());
       kernels_traced_.fetch_add(1, std::memory_order_relaxed);
     }
+    OP_REQUIRES_OK(context, CheckMemoryOfInputs(*kernel, context));
     ThreadPoolDevice::Compute(kernel, context);
+    MoveOutputs(*kernel, context, !is_recorder_);
   }
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override {
+    OP_REQUIRES_OK_ASYNC(context, CheckMemoryOfInputs(*kernel, context), done);
+    ThreadPoolDevice::ComputeAsync(
+        kernel, context, [this, kernel, context, done = std::move(done)] {
+          MoveOutputs(*kernel, context, !is_recorder_);
+          done();
+        });
+  }
+  // A recorder's steps get their arguments from the recording.
+  void set_is_recorder() { is_recorder_ = true; }
+
   int64_t kernels_traced() const {
     return kernels_traced_.load(std::memory_order_relaxed);
   }
@@ -170,6 +204,7 @@ class HostAndGroupMemory : public ThreadPoolDevice {
  private:
   const StreamGroup* stream_group_ = nullptr;
   Allocator* pinned_ = nullptr;
+  bool is_recorder_ = false;
   std::atomic<int64_t> kernels_traced_{0};
 };
 
@@ -368,6 +403,7 @@ class EmulatedGpuFactory : public DeviceFactory {
             Bytes(size.group_bytes * gpu->size()), DeviceLocality(),
             group->allocator());
         recorder->set_stream_group(group);
+        recorder->set_is_recorder();
         recorder->set_most_branches(process.capture_branches);
         leader->AddRecorder(std::move(recorder));
       }

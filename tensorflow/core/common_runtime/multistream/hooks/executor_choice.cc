@@ -10,6 +10,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
 #include "tensorflow/core/common_runtime/multistream/graph_level/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
@@ -61,7 +62,9 @@ absl::Status ChooseExecutor(const LocalExecutorParams& params,
 absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
                           MakeStockExecutor make_stock,
                           std::unique_ptr<Executor>* out_executor) {
-  TF_RETURN_IF_ERROR(ChooseExecutor(params, graph, make_stock, out_executor));
+  LocalExecutorParams ours = params;
+  ours.create_kernel = MakeKernelWithMemoryTypes(params);
+  TF_RETURN_IF_ERROR(ChooseExecutor(ours, graph, make_stock, out_executor));
   GiveOwnRendezvous(params, graph, out_executor);
   return absl::OkStatus();
 }

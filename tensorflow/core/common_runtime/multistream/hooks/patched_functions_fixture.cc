@@ -6,8 +6,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
 #include "tensorflow/core/common_runtime/executor.h"
@@ -56,6 +58,21 @@ bool EagerContext::RunEagerOpAsFunction() const {
   static const auto next =
       multistream::StockFunction(&EagerContext::RunEagerOpAsFunction);
   return (this->*next)();
+}
+
+void CopyTensor::ViaDMA(absl::string_view edge, DeviceContext* send_context,
+                        DeviceContext* receive_context, Device* from,
+                        Device* to, const AllocatorAttributes from_attributes,
+                        const AllocatorAttributes to_attributes,
+                        const Tensor* input, Tensor* output, int stream,
+                        StatusCallback done, bool sync) {
+  if (auto* ours = multistream::Hook<&CopyTensor::ViaDMA>::Take()) {
+    return ours(edge, send_context, receive_context, from, to, from_attributes,
+                to_attributes, input, output, stream, std::move(done), sync);
+  }
+  static const auto next = multistream::StockFunction(&ViaDMA);
+  next(edge, send_context, receive_context, from, to, from_attributes,
+       to_attributes, input, output, stream, std::move(done), sync);
 }
 
 namespace grappler {

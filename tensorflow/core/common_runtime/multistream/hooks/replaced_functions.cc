@@ -6,14 +6,17 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/stock_function.h"
@@ -62,6 +65,22 @@ bool RunEagerOpAsFunction(const EagerContext* context) {
     static const auto stock = multistream::StockFunction(&RunEagerOpAsFunction);
     return stock(context);
   });
+}
+
+void CopyTensor::ViaDMA(absl::string_view edge, DeviceContext* send_context,
+                        DeviceContext* receive_context, Device* from,
+                        Device* to, const AllocatorAttributes from_attributes,
+                        const AllocatorAttributes to_attributes,
+                        const Tensor* input, Tensor* output, int stream,
+                        StatusCallback done, bool sync) {
+  multistream::CopyBetweenMemories(
+      {from, send_context, from_attributes.on_host()},
+      {to, receive_context, to_attributes.on_host()}, *input, output,
+      std::move(done), [&](StatusCallback then) {
+        static const auto stock = multistream::StockFunction(&ViaDMA);
+        stock(edge, send_context, receive_context, from, to, from_attributes,
+              to_attributes, input, output, stream, std::move(then), sync);
+      });
 }
 
 namespace grappler {

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
@@ -25,6 +26,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/hook.h"
@@ -56,6 +58,7 @@ namespace {
 
 using LocalExecutorHook = Hook<&NewLocalExecutor>;
 using AddDevicesHook = Hook<&DeviceFactory::AddDevices>;
+using CopyHook = Hook<&CopyTensor::ViaDMA>;
 using DeviceInfoHook = Hook<&grappler::GetDeviceInfo>;
 using EagerOpsHook = Hook<&EagerContext::RunEagerOpAsFunction>;
 using EventManagerHook = Hook<&EventMgrFactory::GetEventMgr>;
@@ -89,6 +92,20 @@ void SetExecutorHooks() {
   EagerOpsHook::Set([](const EagerContext* context) {
     return RunsEagerOpsAsFunctions(
         [context] { return EagerOpsHook::Stock(context); });
+  });
+  CopyHook::Set([](absl::string_view edge, DeviceContext* send_context,
+                   DeviceContext* receive_context, Device* from, Device* to,
+                   AllocatorAttributes from_attributes,
+                   AllocatorAttributes to_attributes, const Tensor* input,
+                   Tensor* output, int stream, StatusCallback done, bool sync) {
+    CopyBetweenMemories({from, send_context, from_attributes.on_host()},
+                        {to, receive_context, to_attributes.on_host()}, *input,
+                        output, std::move(done), [&](StatusCallback then) {
+                          CopyHook::Stock(edge, send_context, receive_context,
+                                          from, to, from_attributes,
+                                          to_attributes, input, output, stream,
+                                          std::move(then), sync);
+                        });
   });
   DeviceInfoHook::Set([](const DeviceNameUtils::ParsedName& device) {
     return DeviceInfo(device,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
@@ -30,6 +31,7 @@ TEST(SourceHooksTest, AllAreSet) {
   EXPECT_NE(Hook<&NewLocalExecutor>::Take(), nullptr);
   EXPECT_NE(Hook<&DeviceFactory::AddDevices>::Take(), nullptr);
   EXPECT_NE(Hook<&EagerContext::RunEagerOpAsFunction>::Take(), nullptr);
+  EXPECT_NE(Hook<&CopyTensor::ViaDMA>::Take(), nullptr);
   EXPECT_NE(Hook<&grappler::GetDeviceInfo>::Take(), nullptr);
   EXPECT_NE(Hook<&EventMgrFactory::GetEventMgr>::Take(), nullptr);
   EXPECT_NE(Hook<&EventMgr::ThenExecute>::Take(), nullptr);

@@ -16,6 +16,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/base/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_input_copies.h"
@@ -158,10 +159,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
           gpu_, group_, kernel, context,
           leader->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {
-            // The leader's stream; null on an emulated GPU.
-            const auto* info = leader->tensorflow_accelerator_device_info();
-            return leader->CopyOnStream(
-                from, to, info == nullptr ? nullptr : info->default_context);
+            return leader->CopyOnStream(from, to, ContextOf(leader));
           });
       if (!status.ok()) {
         context->SetStatus(status);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/types.h"
@@ -42,24 +43,14 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
     // From another GPU: stock code copies to the leader's memory, in the order
     // of the leader's stream. The copy has completed when `done` runs. Ops that
     // use the copy hold the memory, as all memory of other groups.
-    const auto* info = leader_->tensorflow_accelerator_device_info();
-    if (info != nullptr) ours.device_context = info->default_context;
+    ours.device_context = ContextOf(leader_);
     Sanitizer* const sanitizer = step_->gpu()->leader()->sanitizer();
-    if (is_emulated_ || sanitizer != nullptr) {
-      done = [this, sanitizer, key, args, done = std::move(done)](
-                 absl::Status status, const Args& send_args,
+    if (sanitizer != nullptr) {
+      done = [sanitizer, done = std::move(done)](
+                 const absl::Status& status, const Args& send_args,
                  const Args& recv_args, const Tensor& value, bool is_dead) {
-        Tensor copy = value;
-        // Stock code copies nothing between devices that it takes for CPUs.
-        if (is_emulated_ && status.ok() && !is_dead && value.TotalBytes() > 0 &&
-            DataTypeCanUseMemcpy(value.dtype())) {
-          status = Allocate(leader_, 0, key, args, value, &copy);
-          if (status.ok()) {
-            std::memcpy(copy.data(), value.data(), value.TotalBytes());
-          }
-        }
-        if (sanitizer != nullptr) sanitizer->HostSynchronized(0);
-        done(status, send_args, recv_args, copy, is_dead);
+        sanitizer->HostSynchronized(0);
+        done(status, send_args, recv_args, value, is_dead);
       };
     }
     wrapped_->RecvAsync(key, ours, std::move(done));

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/platform/errors.h"
@@ -225,12 +226,12 @@ absl::Status CapturedCall::SendArguments(Device* device) const {
   }
   // As OpKernelContext::op_device_context gives it to TensorFlow's Send op: the
   // context that copies from the GPU after what its stream does.
-  const auto* info = device->tensorflow_accelerator_device_info();
+  DeviceContext* const context = ContextOf(device);
   for (size_t i = 0; i < step_.passed.size(); ++i) {
     const Tensor* value = nullptr;
     TF_RETURN_IF_ERROR(args_.call_frame->GetArg(step_.passed[i].index, &value));
     Rendezvous::Args args;
-    args.device_context = info == nullptr ? nullptr : info->default_context;
+    args.device_context = context;
     args.alloc_attrs.set_on_host(step_.passed[i].on_host);
     TF_RETURN_IF_ERROR(args_.rendezvous->Send(step_.passed_keys[i].parsed, args,
                                               *value, /*is_dead=*/false));

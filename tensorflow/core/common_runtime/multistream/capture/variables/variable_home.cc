@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_accesses.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/types.h"
@@ -283,11 +284,9 @@ absl::Status ChangedVariables::PutBack() {
 }
 
 absl::Status ChangedVariables::Copy(const Tensor& from, Tensor* to) {
-  const DeviceBase::AcceleratorDeviceInfo* info =
-      device_->tensorflow_accelerator_device_info();
   absl::Status status = absl::InternalError("a copy was not enqueued");
   device_->CopyTensorInSameDevice(
-      &from, to, info == nullptr ? nullptr : info->default_context,
+      &from, to, ContextOf(device_),
       [&status](const absl::Status& copied) { status = copied; });
   return status;
 }
