@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/framework/memory_types.h"
@@ -178,6 +180,18 @@ MakeKernel MakeKernelWithMemoryTypes(const LocalExecutorParams& params) {
   };
 }
 
+absl::Status SendBetweenMemories(const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 std::unique_ptr<Graph>* own) {
+  const DeviceType gpu(DEVICE_GPU);
+  if (!IsEmulatedGpu(*params.device) || ValidateMemoryTypes(gpu, &graph).ok()) {
+    return absl::OkStatus();
+  }
+  *own = std::make_unique<Graph>(graph.flib_def());
+  CopyGraph(graph, own->get());
+  return EnsureMemoryTypes(gpu, params.device->name(), own->get());
+}
+
 void CopyBetweenMemories(const CopyEnd& from, const CopyEnd& to,
                          const Tensor& input, Tensor* output,
                          StatusCallback done,
@@ -221,6 +235,7 @@ absl::Status CheckMemoryOfInputs(const OpKernel& kernel,
     }
     return absl::InternalError(absl::StrCat(
         kernel.type_string(), " '", kernel.name(), "' would read its input ", i,
+        " (", DataTypeString(input.dtype()), input.shape().DebugString(), ")",
         on_host ? " on the host, which is in the memory of an emulated GPU"
                 : " on an emulated GPU, which is in the host's memory"));
   }

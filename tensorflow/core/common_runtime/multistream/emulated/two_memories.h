@@ -10,6 +10,8 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_TWO_MEMORIES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_TWO_MEMORIES_H_
 
+#include <memory>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
@@ -20,12 +22,21 @@
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
 
 // `params.create_kernel`; if `params.device` is an emulated GPU, kernels have
 // the memory types of the GPU's.
 MakeKernel MakeKernelWithMemoryTypes(const LocalExecutorParams& params);
+
+// Makes `*own` a copy of `graph` that sends to itself what goes from one memory
+// to the other, if `graph` does not and is to run on an emulated GPU.
+// TensorFlow adds these sends to a function that an op calls, by the type of
+// its device.
+absl::Status SendBetweenMemories(const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 std::unique_ptr<Graph>* own);
 
 // One end of a copy.
 struct CopyEnd {
@@ -35,8 +46,8 @@ struct CopyEnd {
 };
 
 // Replaces CopyTensor::ViaDMA, which is `stock`. Copies `input` to `*output`
-// and calls `done`, if one end is the memory of an emulated GPU and the other
-// is not the same GPU's.
+// and calls `done`, if an end is the memory of an emulated GPU; a copy without
+// the GPU's context is an error.
 void CopyBetweenMemories(const CopyEnd& from, const CopyEnd& to,
                          const Tensor& input, Tensor* output,
                          StatusCallback done,

@@ -64,8 +64,11 @@ absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
                           std::unique_ptr<Executor>* out_executor) {
   LocalExecutorParams ours = params;
   ours.create_kernel = MakeKernelWithMemoryTypes(params);
-  TF_RETURN_IF_ERROR(ChooseExecutor(ours, graph, make_stock, out_executor));
-  GiveOwnRendezvous(params, graph, out_executor);
+  std::unique_ptr<Graph> own;
+  TF_RETURN_IF_ERROR(SendBetweenMemories(params, graph, &own));
+  const Graph& runs = own == nullptr ? graph : *own;
+  TF_RETURN_IF_ERROR(ChooseExecutor(ours, runs, make_stock, out_executor));
+  GiveOwnRendezvous(params, runs, out_executor);
   return absl::OkStatus();
 }
 

@@ -70,14 +70,13 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
       });
 }
 
-absl::Status GroupRendezvous::Allocate(Device* device, int group,
-                                       const ParsedKey& key, const Args& args,
+absl::Status GroupRendezvous::Allocate(const ParsedKey& key, const Args& args,
                                        const Tensor& like, Tensor* to) const {
-  *to = Tensor(device->GetAllocator(args.alloc_attrs), like.dtype(),
+  *to = Tensor(device_->GetAllocator(args.alloc_attrs), like.dtype(),
                like.shape());
   if (to->IsInitialized()) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "Out of memory: stream group ", group, " of ", leader_->name(),
+      "Out of memory: stream group ", group_->index(), " of ", leader_->name(),
       " has no ", like.TotalBytes(), " bytes for the received tensor ",
       std::string(key.edge_name)));
 }
@@ -91,16 +90,11 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
   const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
   auto copy = std::make_shared<Tensor>();
   if (memcpyable) {
-    const absl::Status status =
-        Allocate(device_, group_->index(), key, args, value, copy.get());
+    const absl::Status status = Allocate(key, args, value, copy.get());
     if (!status.ok()) {
       done(status, send_args, args, Tensor(), false);
       return;
     }
-  }
-  if (is_emulated_ && !memcpyable) {
-    done(absl::OkStatus(), send_args, args, value, false);
-    return;
   }
   se::Stream* stream =
       args.device_context == nullptr ? nullptr : args.device_context->stream();

@@ -54,9 +54,9 @@ class GroupRendezvous : public RendezvousInterface {
   void StartAbort(const absl::Status& status) override;
 
  private:
-  // Makes `to` a tensor like `like` in memory of `device`, which is `group`'s.
-  absl::Status Allocate(Device* device, int group, const ParsedKey& key,
-                        const Args& args, const Tensor& like, Tensor* to) const;
+  // Makes `to` a tensor like `like` in the group's memory.
+  absl::Status Allocate(const ParsedKey& key, const Args& args,
+                        const Tensor& like, Tensor* to) const;
 
   // Copies `value`, in host memory, to the step's group.
   void CopyToGroup(const ParsedKey& key, const Args& send_args,
