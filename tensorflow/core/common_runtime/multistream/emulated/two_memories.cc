@@ -19,6 +19,7 @@
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -86,13 +87,14 @@ class HostMemory {
       : begin_(static_cast<char*>(
             mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
-        allocator_(std::make_unique<Region>(begin_), kBytes,
-                   "emulated_gpus_host", AllAtOnce()) {
+        allocator_(std::make_unique<BFCAllocator>(
+            std::make_unique<Region>(begin_), kBytes, "emulated_gpus_host",
+            AllAtOnce())) {
     CHECK(begin_ != MAP_FAILED);
   }
 
   char* const begin_;
-  BFCAllocator allocator_;
+  HostAllocator allocator_;
 };
 
 void Copy(const Tensor& from, Tensor* to) {
