@@ -33,8 +33,8 @@ void PlaceOnEmulatedGpus();
 DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
                             absl::FunctionRef<DeviceProperties()> stock);
 
-// Makes `executor` run `graph` also where its caller gives no rendezvous, if
-// `graph` is on an emulated GPU and receives tensors.
+// Makes `executor` of an emulated GPU run `graph` also where its caller gives
+// no rendezvous, if `graph` receives tensors.
 void GiveOwnRendezvous(const LocalExecutorParams& params, const Graph& graph,
                        std::unique_ptr<Executor>* executor);
 

@@ -50,9 +50,7 @@ class OwnRendezvousExecutor : public Executor {
 void GiveOwnRendezvous(const LocalExecutorParams& params, const Graph& graph,
                        std::unique_ptr<Executor>* executor) {
   const auto nodes = graph.op_nodes();
-  if (params.device->device_type() == DEVICE_CPU &&
-      params.device->parsed_name().type == DEVICE_GPU &&
-      params.function_library != nullptr &&
+  if (params.function_library != nullptr &&
       std::any_of(nodes.begin(), nodes.end(),
                   [](const Node* node) { return node->IsRecv(); })) {
     *executor = std::make_unique<OwnRendezvousExecutor>(

@@ -18,7 +18,6 @@
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/common_runtime/memory_types.h"
-#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/framework/memory_types.h"
@@ -28,16 +27,6 @@
 
 namespace tensorflow::multistream {
 namespace {
-
-bool HasEmulatedGpus() {
-  const auto& options = ProcessOptions();
-  return options.ok() && options->emulated_gpus > 0;
-}
-
-bool IsEmulatedGpu(const Device& device) {
-  return device.device_type() == DEVICE_CPU &&
-         device.parsed_name().type == DEVICE_GPU;
-}
 
 bool IsOfGpu(const Tensor& tensor) {
   return DataTypeCanUseMemcpy(tensor.dtype()) && tensor.TotalBytes() > 0 &&
@@ -149,8 +138,12 @@ bool IsFromCpu(const OpKernel& kernel) {
 
 }  // namespace
 
+bool IsEmulatedGpu(const Device& device) {
+  return device.device_type() == DEVICE_CPU &&
+         device.parsed_name().type == DEVICE_GPU;
+}
+
 MakeKernel MakeKernelWithMemoryTypes(const LocalExecutorParams& params) {
-  if (!IsEmulatedGpu(*params.device)) return params.create_kernel;
   return [make = params.create_kernel, device = params.device,
           functions = params.function_library](
              const std::shared_ptr<const NodeProperties>& node,
@@ -186,9 +179,7 @@ absl::Status SendBetweenMemories(const LocalExecutorParams& params,
                                  const Graph& graph,
                                  std::unique_ptr<Graph>* own) {
   const DeviceType gpu(DEVICE_GPU);
-  if (!IsEmulatedGpu(*params.device) || ValidateMemoryTypes(gpu, &graph).ok()) {
-    return absl::OkStatus();
-  }
+  if (ValidateMemoryTypes(gpu, &graph).ok()) return absl::OkStatus();
   *own = std::make_unique<Graph>(graph.flib_def());
   CopyGraph(graph, own->get());
   return EnsureMemoryTypes(gpu, params.device->name(), own->get());
@@ -198,10 +189,8 @@ void CopyBetweenMemories(const CopyEnd& from, const CopyEnd& to,
                          const Tensor& input, Tensor* output,
                          StatusCallback done,
                          absl::FunctionRef<void(StatusCallback)> stock) {
-  const bool emulated = HasEmulatedGpus();
-  const bool from_gpu =
-      emulated && !from.on_host && IsEmulatedGpu(*from.device);
-  const bool to_gpu = emulated && !to.on_host && IsEmulatedGpu(*to.device);
+  const bool from_gpu = !from.on_host && IsEmulatedGpu(*from.device);
+  const bool to_gpu = !to.on_host && IsEmulatedGpu(*to.device);
   if ((!from_gpu && !to_gpu) || !DataTypeCanUseMemcpy(input.dtype())) {
     stock(std::move(done));
     return;

@@ -26,14 +26,15 @@
 
 namespace tensorflow::multistream {
 
-// `params.create_kernel`; if `params.device` is an emulated GPU, kernels have
-// the memory types of the GPU's.
+bool IsEmulatedGpu(const Device& device);
+
+// `params.create_kernel` of an emulated GPU, but kernels have the memory types
+// of the GPU's.
 MakeKernel MakeKernelWithMemoryTypes(const LocalExecutorParams& params);
 
-// Makes `*own` a copy of `graph` that sends to itself what goes from one memory
-// to the other, if `graph` does not and is to run on an emulated GPU.
-// TensorFlow adds these sends to a function that an op calls, by the type of
-// its device.
+// Makes `*own` a copy of `graph`, of an emulated GPU, that sends to itself what
+// goes from one memory to the other, if `graph` does not. TensorFlow adds these
+// sends to a function that an op calls, by the type of its device.
 absl::Status SendBetweenMemories(const LocalExecutorParams& params,
                                  const Graph& graph,
                                  std::unique_ptr<Graph>* own);

@@ -62,6 +62,9 @@ absl::Status ChooseExecutor(const LocalExecutorParams& params,
 absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
                           MakeStockExecutor make_stock,
                           std::unique_ptr<Executor>* out_executor) {
+  if (!IsEmulatedGpu(*params.device)) {
+    return ChooseExecutor(params, graph, make_stock, out_executor);
+  }
   LocalExecutorParams ours = params;
   ours.create_kernel = MakeKernelWithMemoryTypes(params);
   std::unique_ptr<Graph> own;
