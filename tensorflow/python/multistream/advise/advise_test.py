@@ -114,6 +114,14 @@ def test_pieces_are_measured_too() -> None:
     kit.run_job(advise_what_is_captured_in_pieces)
 
 
+def test_what_is_advised_is_exported() -> None:
+    setting = next(x for x in SETTINGS if x.name == "2 groups, captured")
+    turns = [process.Turn(100, rate, 1.0, 2.0, 0, "") for rate in (240, 250)]
+    found = advise._advice([row("stock", 1, [100, 120]), advise._row(setting, 1, turns)], [], [])
+    assert len(found.variables) == 2
+    assert found.text.count("export") == 2
+
+
 def row(setting: str, threads: int, rates: list[float], **changes: Any) -> advise.AdviceRow:
     variables = {} if setting == "stock" else {"SETTING": setting}
     turns = [process.Turn(100, rate, 1.0, 2.0, 0, "") for rate in rates]
