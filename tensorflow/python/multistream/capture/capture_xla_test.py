@@ -47,7 +47,7 @@ def run(code: str, clusters: str = "", functions: str = "", verify: str = "1", *
 
 
 def test_functions_that_a_function_calls() -> None:
-    """An XLA function that eager code calls directly uses no executor, and is not captured."""
+    """Eager code calls an XLA function without an executor; `serving_callable` with one."""
     run("""
 def with_noise(x):
     return x + 0.0 * tf.random.normal([8], name="noise")
@@ -55,7 +55,12 @@ def with_noise(x):
 expect_rows("called", called(body))
 expect_rows("random", called(with_noise), captured=False)
 with tf.device(GPU):
-    expect_rows("by itself", tf.function(body, jit_compile=True), captured=False)
+    alone = tf.function(body, jit_compile=True, input_signature=spec)
+    expect_rows("by itself", alone, captured=False)
+    serve = tf.cuda.serving_callable(alone.get_concrete_function())
+    expect_rows("served", serve)
+    x = floats(3, 8)
+    check(bits(serve(x)) == bits(alone(x)), "served and called differ")
 check("RandomStandardNormal 'noise" in report(), report())
 """)
 

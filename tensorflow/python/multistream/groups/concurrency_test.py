@@ -131,9 +131,9 @@ def test_results_go_on_to_eager_ops_functions_and_control_flow() -> None:
 
 
 def test_loops_and_branches_that_are_ops() -> None:
-    """Functions that an op calls, with values on the host that become values on the GPU."""
+    """Functions that an op calls. With int32 arguments TensorFlow crashes on a GPU."""
     kit.run_checks("""
-        number, rows = tf.TensorSpec([], tf.int32), tf.TensorSpec([None, 64], tf.float32)
+        number, rows = tf.TensorSpec([], tf.int64), tf.TensorSpec([None, 64], tf.float32)
         concrete = lambda function, *specs: tf.function(function).get_concrete_function(*specs)
         goes_on = concrete(lambda i, n, y: i < n, number, number, rows)
         goes = concrete(lambda i, n, y: (i + 1, n, tf.tanh(y) * tf.cast(i, tf.float32)),
@@ -145,9 +145,9 @@ def test_loops_and_branches_that_are_ops() -> None:
         def step(x):
             with tf.device(GPU):
                 i, _, y = tf.raw_ops.StatelessWhile(
-                    input=[tf.constant(1), tf.constant(4), x * 2.0], cond=goes_on, body=goes)
+                    input=[tf.constant(1, tf.int64), tf.constant(4, tf.int64), x * 2.0], cond=goes_on, body=goes)
                 z, j = tf.raw_ops.StatelessIf(
-                    cond=tf.reduce_sum(y) > 0.0, input=[y, i], Tout=[tf.float32, tf.int32],
+                    cond=tf.reduce_sum(y) > 0.0, input=[y, i], Tout=[tf.float32, tf.int64],
                     then_branch=adds, else_branch=scales)
                 return z * tf.cast(i + j, tf.float32)
 
