@@ -153,6 +153,27 @@ with tf.Graph().as_default(), tf.device(GPU):
     )
 
 
+def test_an_environment_may_leave_out_training() -> None:
+    """With `inference`, a step that changes a variable is captured only if it is marked."""
+    run(
+        """
+def update(x):
+    with tf.device(GPU):
+        v.assign_add(tf.tanh(x * 2.0) + 1.0 - v)
+        return tf.identity(v)
+
+with tf.device(GPU):
+    v = tf.Variable(four)
+gives(tf.function(body), four)
+gives(tf.function(update), four, captured=False)
+said = "it changes state; TF_MULTI_STREAM_CAPTURE=auto captures training, too"
+check(said in str(tf.cuda.capture_report()), str(tf.cuda.capture_report()))
+gives(tf.cuda.captured(tf.function(update)), four)
+""",
+        capture="inference",
+    )
+
+
 def test_off_counts_before_the_environment() -> None:
     run(
         "gives(tf.cuda.captured(mode='off')(body), four, captured=False)\n"

@@ -209,9 +209,10 @@ const std::vector<Variable>& Variables() {
       {kCaptureVariable, OneOf(kCaptureModes, &Options::capture),
        "marked, once the program asks",
        "auto: steps that launch the same kernels each time are recorded, "
-       "and launched as one CUDA graph from then on; require: a graph that "
-       "cannot be captured is an error that names the op; marked: only "
-       "functions and sessions that ask for capture; off: not even these: "
+       "and launched as one CUDA graph from then on; inference: only steps "
+       "that change no variable; require: a graph that cannot be captured is "
+       "an error that names the op; marked: only functions and sessions that "
+       "ask for capture; off: not even these: "
        "[captured steps](captured-steps.md)",
        [](const Options& options) {
          return options.capture > CaptureMode::kOff && !options.captures()
@@ -277,8 +278,8 @@ const std::vector<Variable>& Variables() {
        "",
        "`--xla_gpu_enable_command_buffer=` has XLA launch no CUDA graphs of "
        "its own, which no recording can have; set by itself where "
-       "`TF_MULTI_STREAM_CAPTURE` is `auto` or `require`, unless the variable "
-       "has that flag"},
+       "`TF_MULTI_STREAM_CAPTURE` is `inference`, `auto` or `require`, unless "
+       "the variable has that flag"},
 
       {kSharePoolVariable, Switch(&Options::share_pool), "false",
        "one pool of memory, with one limit, for all groups of a GPU: "

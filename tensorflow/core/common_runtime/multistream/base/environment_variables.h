@@ -59,6 +59,7 @@ inline constexpr std::pair<const char*, Policy> kPolicies[] = {
 inline constexpr std::pair<const char*, CaptureMode> kCaptureModes[] = {
     {"off", CaptureMode::kOff},
     {"marked", CaptureMode::kMarked},
+    {"inference", CaptureMode::kInference},
     {"auto", CaptureMode::kAuto},
     {"require", CaptureMode::kRequire}};
 

@@ -87,9 +87,9 @@ enum class Policy {
 };
 
 enum class SanitizerMode { kOff, kLog, kAbort };
-// Which steps are captured (captured_steps.h). kUnset: the environment does not
-// say, so steps that the program asks for.
-enum class CaptureMode { kUnset, kOff, kMarked, kAuto, kRequire };
+// Which steps are captured (captured_steps.h), from fewest to most. kUnset: the
+// environment does not say, so steps that the program asks for.
+enum class CaptureMode { kUnset, kOff, kMarked, kInference, kAuto, kRequire };
 // Which threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 

@@ -130,7 +130,7 @@ TEST(OptionsTest, RefusesValuesThatAVariableDoesNotTake) {
       {{kPolicyVariable},
        {"manual", "1", "cost:2", "full graph", " cost", "embedding,cost"},
        "none, user_defined, embedding, full_graph, cost"},
-      {{kCaptureVariable}, {"yes"}, "off, marked, auto, require"}};
+      {{kCaptureVariable}, {"yes"}, "off, marked, inference, auto, require"}};
   for (const Refused& it : all) {
     for (const char* name : it.names) {
       for (const char* value : it.values) {

@@ -50,7 +50,7 @@ void TurnOffGraphsOfXla() {
   if (TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 16) return;
   const std::string capture = FromEnvironment(kCaptureVariable).value_or("");
   std::string flags = FromEnvironment(kXlaFlagsVariable).value_or("");
-  if ((capture != "auto" && capture != "require") ||
+  if ((capture != "inference" && capture != "auto" && capture != "require") ||
       absl::StrContains(flags, kXlaCommandBufferFlag) ||
       (!flags.empty() && flags[0] != '-')) {
     return;

@@ -120,7 +120,8 @@ absl::StatusOr<SessionStreams> StreamsOfSession(const ConfigProto& config,
                       ReadSessionConfig(config));
   SessionStreams streams;
   streams.capture = options.capture;
-  if (options.capture == CaptureMode::kMarked && AsksForCapture(config)) {
+  if (options.capture >= CaptureMode::kMarked &&
+      options.capture < CaptureMode::kAuto && AsksForCapture(config)) {
     streams.capture = CaptureMode::kAuto;
   }
   streams.groups = std::min(options.DefaultGroupCount(k), made);

@@ -123,10 +123,12 @@ TEST(SessionConfigTest, ASessionMayAskForCapturedSteps) {
     return StreamsOfSession(config, options, 0, 0, 1)->capture;
   };
   EXPECT_EQ(mode(CaptureMode::kMarked), CaptureMode::kAuto);
+  EXPECT_EQ(mode(CaptureMode::kInference), CaptureMode::kAuto);
   EXPECT_EQ(mode(CaptureMode::kRequire), CaptureMode::kRequire);
   EXPECT_EQ(mode(CaptureMode::kOff), CaptureMode::kOff);
   SetCudaGraph(false, &config);
   EXPECT_EQ(mode(CaptureMode::kMarked), CaptureMode::kMarked);
+  EXPECT_EQ(mode(CaptureMode::kInference), CaptureMode::kInference);
 }
 
 TEST(SessionConfigTest, AWrongValueIsNamed) {

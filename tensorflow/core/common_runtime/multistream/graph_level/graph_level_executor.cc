@@ -88,6 +88,12 @@ class GraphLevelExecutor : public Executor {
           name_, "none of its ops launches a kernel on the GPU");
       return absl::OkStatus();
     }
+    if (mode == CaptureMode::kInference && changes_state()) {
+      not_captured_ = CaptureReport::CounterOf(
+          name_, absl::StrCat("it changes state; ", kCaptureVariable,
+                              "=auto captures training, too"));
+      return absl::OkStatus();
+    }
     ValuesOnDevice values = PutValuesOnDevice(graph);
     const Graph& recorded = values.graph == nullptr ? graph : *values.graph;
     Capturable capturable;

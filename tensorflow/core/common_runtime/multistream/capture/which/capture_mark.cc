@@ -29,7 +29,8 @@ class Marks {
     const auto mark = attributes.find(kCaptureAttr);
     if (mark == attributes.end()) return absl::OkStatus();
     const std::optional<CaptureMode> mode = CaptureModeOfName(mark->second.s());
-    if (!mode || *mode == CaptureMode::kMarked) {
+    if (!mode || *mode == CaptureMode::kMarked ||
+        *mode == CaptureMode::kInference) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", name, "' has ", kCaptureAttr, "=\"",
                        mark->second.s(), "\": it takes off, auto or require"));

@@ -84,7 +84,7 @@ TEST_F(CaptureMarkTest, AtAnyDepthAndAlsoWhereFunctionsCallThemselves) {
 }
 
 TEST_F(CaptureMarkTest, AnUnknownMarkIsNamed) {
-  for (const char* mark : {"on", "", "marked"}) {
+  for (const char* mark : {"on", "", "marked", "inference"}) {
     Graph* graph = Calling({});
     (*part_)["x"]->AddAttr(kCaptureAttr, mark);
     const absl::Status status = MarkArgumentsAndResults(library_, graph);
