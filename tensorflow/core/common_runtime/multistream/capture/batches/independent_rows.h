@@ -34,18 +34,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/sized_step.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
-
-// The shapes of a step's inputs, each list in the order of Capturable.
-struct StepShapes {
-  std::vector<TensorShape> received;
-  std::vector<TensorShape> arguments;  // a variable handle's is ignored
-  std::vector<std::pair<DataType, TensorShape>> variables;  // as they are now
-};
 
 // The shape of one output of a padded step, whose batch has b rows.
 struct BatchResult {
@@ -61,7 +55,7 @@ class IndependentRows {
  public:
   // `graph` is one device's part of a step; ClassifyForCapture must have found
   // no obstacle in it. The constructor copies `graph`.
-  explicit IndependentRows(const Graph& graph);
+  explicit IndependentRows(const Graph& graph) : step_(graph) {}
 
   IndependentRows(const IndependentRows&) = delete;
   IndependentRows& operator=(const IndependentRows&) = delete;
@@ -77,13 +71,7 @@ class IndependentRows {
                                                int64_t rows) const;
 
  private:
-  Graph graph_;
-  // Nodes of graph_. The first four lists are in the order of Capturable.
-  std::vector<const Node*> received_;
-  std::vector<const Node*> arguments_;
-  std::vector<const Node*> variables_;
-  std::vector<const Node*> results_;  // sends, then returns
-  std::vector<const Node*> needed_;   // inputs first; without results_
+  const StepNodes step_;
 };
 
 // The padding of all calls with the same shapes of inputs and variables.

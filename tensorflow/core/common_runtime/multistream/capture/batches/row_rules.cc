@@ -7,10 +7,10 @@
 #include <initializer_list>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/op_families.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -44,11 +44,10 @@ class Rules {
 
   std::string Find() {
     kinds_.assign(op_.node->num_outputs(), RowKind::kFixed);
-    const auto rule = Table().find(op_.node->type_string());
-    if (rule == Table().end()) return "is not known to keep rows apart";
-    const Method method = rule->second.method;
-    const std::string roles = RolesOf(rule->second.inputs);
-    if (HasInput(RowKind::kUnknown) || roles.size() != Inputs()) {
+    const std::optional<OpRule> rule = RuleOf(*op_.node);
+    if (!rule) return "is not known to keep rows apart";
+    const Method method = MethodOf(rule->family);
+    if (HasInput(RowKind::kUnknown)) {
       return "takes a value of which nothing is known";
     }
     if (!HasInput(RowKind::kRows) && !HasInput(RowKind::kSizes)) return "";
@@ -57,7 +56,8 @@ class Rules {
     }
     if (!HasInput(RowKind::kRows)) return WithoutRows();
     for (int i = 0; i < Inputs(); ++i) {
-      if (std::string why = ObstacleAt(i, roles[i]); !why.empty()) return why;
+      if (std::string why = ObstacleAt(i, rule->roles[i]); !why.empty())
+        return why;
     }
     absl::c_fill(kinds_, RowKind::kRows);
     return (this->*method)();
@@ -65,29 +65,7 @@ class Rules {
 
  private:
   using Method = std::string (Rules::*)();
-  struct Rule {
-    Method method;
-    // The role of each input. A letter before a * stands for any number of
-    // inputs.
-    //   v  a value: rows, or fixed
-    //   w  what all rows are computed with: fixed
-    //   p  says how to compute: fixed
-    //   s  says which shape to make: sizes, or fixed
-    const char* inputs;
-  };
-
-  static const absl::flat_hash_map<absl::string_view, Rule>& Table();
-
-  // Expands the * : one letter per input.
-  std::string RolesOf(absl::string_view inputs) const {
-    const size_t star = inputs.find('*');
-    if (star == absl::string_view::npos) return std::string(inputs);
-    std::string roles(inputs.substr(0, star - 1));
-    const absl::string_view last = inputs.substr(star + 1);
-    while (roles.size() + last.size() < Inputs()) roles += inputs[star - 1];
-    roles.append(last.data(), last.size());
-    return roles;
-  }
+  static Method MethodOf(OpFamily family);
 
   std::string ObstacleAt(int input, char role) const {
     if (IsRows(input) && role != 'v') {
@@ -382,96 +360,80 @@ class Rules {
   std::vector<RowKind>& kinds_;
 };
 
-// One line lists all ops with the same rule and the same roles of inputs.
-const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
-  static constexpr struct {
-    const char* inputs;
-    Method method;
-    const char* ops;
-  } kLines[] = {
-      // Elementwise.
-      {"v", &Rules::Rows,
-       "Abs Acos Acosh Angle Asin Asinh Atan Atanh Cast Ceil ComplexAbs Conj "
-       "Cos Cosh Digamma Elu Erf Erfc Erfinv Exp Expm1 FakeQuantWithMinMaxArgs "
-       "Floor Imag Inv Invert IsFinite IsInf IsNan LeakyRelu Lgamma Log Log1p "
-       "LogicalNot Ndtri Neg OnesLike Real Reciprocal Relu Relu6 Rint Round "
-       "Rsqrt Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square Tan "
-       "Tanh ZerosLike"},
-      {"v*", &Rules::Broadcast,
-       "Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue "
-       "Complex Div DivNoNan Equal FloorDiv FloorMod Greater GreaterEqual "
-       "Igamma Igammac LeftShift Less LessEqual LogicalAnd LogicalOr Maximum "
-       "Minimum Mod Mul MulNoNan NextAfter NotEqual Polygamma Pow RealDiv "
-       "RightShift SelectV2 SquaredDifference Sub TruncateDiv TruncateMod "
-       "Xdivy Xlog1py Xlogy Zeta"},
-      {"vvv", &Rules::Select, "Select"},
-      {"vw", &Rules::BiasAdd, "BiasAdd BiasAddV1"},
-      {"v*", &Rules::Each,
-       "EnsureShape Identity IdentityN PreventGradient Snapshot StopGradient "
-       "_MultiStreamCopyOfDecided"},
-      // Products.
-      {"v*", &Rules::Einsum, "Einsum"},
-      {"vv", &Rules::BatchMatMul, "BatchMatMul BatchMatMulV2 BatchMatMulV3"},
-      {"vw*", &Rules::MatMul, "MatMul _FusedMatMul"},
-      // Images.
-      {"v", &Rules::Image,
-       "AvgPool AvgPool3D DepthToSpace MaxPool MaxPool3D SpaceToDepth"},
-      {"vpp", &Rules::PoolOfInputs, "MaxPoolV2"},
-      {"vs", &Rules::Image, "ResizeBilinear"},
-      {"vw", &Rules::Image, "Conv2D Conv3D DepthwiseConv2dNative"},
-      {"swv", &Rules::Image, "Conv2DBackpropInput"},
-      {"vw*", &Rules::FusedConvolution, "_FusedConv2D"},
-      {"vwwww", &Rules::BatchNorm,
-       "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3"},
-      {"vwwwwv*", &Rules::BatchNorm, "_FusedBatchNormEx"},
-      {"vp", &Rules::Pad, "MirrorPad Pad"},
-      {"vpw", &Rules::Pad, "PadV2"},
-      // Along an axis.
-      {"vp", &Rules::AxisOfInput1,
-       "All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm "
-       "Max Mean Min Prod ReverseV2 Sum"},
-      {"v", &Rules::LastAxis, "LogSoftmax Softmax"},
-      {"vp", &Rules::LastAxis, "TopKV2"},
-      {"v", &Rules::None, "L2Loss"},
-      {"pv*", &Rules::Concat, "Concat"},
-      {"v*p", &Rules::Concat, "ConcatV2"},
-      {"v*", &Rules::Pack, "Pack"},
-      {"v", &Rules::Unpack, "Unpack"},
-      {"pv", &Rules::Split, "Split"},
-      {"vpp", &Rules::SplitV, "SplitV"},
-      {"vpww", &Rules::OneHot, "OneHot"},
-      {"vpp", &Rules::Matrices, "MatrixBandPart"},
-      // Lookups.
-      {"vv", &Rules::Gather, "Gather"},
-      {"vvp", &Rules::Gather, "GatherV2"},
-      {"wv", &Rules::Gather, "ResourceGather"},
-      {"wv", &Rules::GatherNd, "GatherNd ResourceGatherNd"},
-      // Data movement and reshaping. If elements keep their order, only the
-      // first dimension matters, which is checked for all ops.
-      {"v", &Rules::Rows, "Bitcast Squeeze"},
-      {"vp", &Rules::Rows, "ExpandDims"},
-      {"vs", &Rules::Rows, "Reshape"},
-      {"vs", &Rules::SameFirst, "BroadcastTo Tile"},
-      {"sv", &Rules::None, "Fill"},
-      {"vps", &Rules::Slice, "Slice"},
-      {"vpsp", &Rules::StridedSlice, "StridedSlice"},
-      {"vp", &Rules::Transpose, "ConjugateTranspose Transpose"},
-      // Shape ops.
-      {"v*", &Rules::Sizes, "Rank Shape ShapeN Size"},
-      {"p*", &Rules::None,
-       "BroadcastArgs ConcatOffset InvertPermutation Range"},
-      // Constants and variables.
-      {"w*", &Rules::None, "Const HostConst ReadVariableOp VarHandleOp"}};
-  static const auto* table = [] {
-    auto* table = new absl::flat_hash_map<absl::string_view, Rule>;
-    for (const auto& line : kLines) {
-      for (absl::string_view op : absl::StrSplit(line.ops, ' ')) {
-        table->insert({op, {line.method, line.inputs}});
-      }
-    }
-    return table;
-  }();
-  return *table;
+Rules::Method Rules::MethodOf(OpFamily family) {
+  switch (family) {
+    case OpFamily::kElementwise:
+    // If elements keep their order, only the first dimension matters, which is
+    // checked for all ops.
+    case OpFamily::kExpandDims:
+    case OpFamily::kReshape:
+    case OpFamily::kSqueeze:
+      return &Rules::Rows;
+    case OpFamily::kReduce:
+    case OpFamily::kScan:
+      return &Rules::AxisOfInput1;
+    case OpFamily::kSoftmax:
+    case OpFamily::kTopK:
+      return &Rules::LastAxis;
+    case OpFamily::kFill:
+    case OpFamily::kFixed:
+    case OpFamily::kNorm:
+    case OpFamily::kRange:
+    case OpFamily::kShapeMath:
+      return &Rules::None;
+    case OpFamily::kBatchMatMul:
+      return &Rules::BatchMatMul;
+    case OpFamily::kBatchNorm:
+      return &Rules::BatchNorm;
+    case OpFamily::kBiasAdd:
+      return &Rules::BiasAdd;
+    case OpFamily::kBroadcast:
+      return &Rules::Broadcast;
+    case OpFamily::kConcat:
+      return &Rules::Concat;
+    case OpFamily::kCopies:
+      return &Rules::SameFirst;
+    case OpFamily::kEach:
+      return &Rules::Each;
+    case OpFamily::kEinsum:
+      return &Rules::Einsum;
+    case OpFamily::kFusedConvolution:
+      return &Rules::FusedConvolution;
+    case OpFamily::kGather:
+      return &Rules::Gather;
+    case OpFamily::kGatherNd:
+      return &Rules::GatherNd;
+    case OpFamily::kImage:
+      return &Rules::Image;
+    case OpFamily::kMatMul:
+      return &Rules::MatMul;
+    case OpFamily::kMatrices:
+      return &Rules::Matrices;
+    case OpFamily::kOneHot:
+      return &Rules::OneHot;
+    case OpFamily::kPack:
+      return &Rules::Pack;
+    case OpFamily::kPad:
+      return &Rules::Pad;
+    case OpFamily::kPoolOfInputs:
+      return &Rules::PoolOfInputs;
+    case OpFamily::kSelect:
+      return &Rules::Select;
+    case OpFamily::kShapeOf:
+      return &Rules::Sizes;
+    case OpFamily::kSlice:
+      return &Rules::Slice;
+    case OpFamily::kSplit:
+      return &Rules::Split;
+    case OpFamily::kSplitV:
+      return &Rules::SplitV;
+    case OpFamily::kStridedSlice:
+      return &Rules::StridedSlice;
+    case OpFamily::kTranspose:
+      return &Rules::Transpose;
+    case OpFamily::kUnpack:
+      return &Rules::Unpack;
+  }
 }
 
 }  // namespace

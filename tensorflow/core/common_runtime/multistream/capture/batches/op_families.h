@@ -1,0 +1,76 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Which ops may run with padded inputs, and which rules does an op follow? The
+// rules for rows (row_rules.h) and for lengths (length_rules.h) share the table
+// of ops. An op that is not in the table keeps a step from being padded.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
+
+#include <optional>
+#include <string>
+
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow::multistream {
+
+enum class OpFamily {
+  kElementwise,
+  kBroadcast,
+  kSelect,
+  kBiasAdd,
+  kEach,  // output i is input i
+  kEinsum,
+  kBatchMatMul,
+  kMatMul,
+  kImage,
+  kPoolOfInputs,
+  kFusedConvolution,
+  kBatchNorm,
+  kPad,
+  kReduce,
+  kScan,
+  kSoftmax,
+  kTopK,
+  kNorm,
+  kConcat,
+  kPack,
+  kUnpack,
+  kSplit,
+  kSplitV,
+  kOneHot,
+  kMatrices,
+  kGather,
+  kGatherNd,
+  kExpandDims,
+  kSqueeze,
+  kReshape,
+  kCopies,
+  kFill,
+  kSlice,
+  kStridedSlice,
+  kTranspose,
+  kShapeOf,
+  kShapeMath,
+  kRange,
+  kFixed,  // constants and variables
+};
+
+struct OpRule {
+  OpFamily family;
+  // The role of each of the node's inputs, one letter each:
+  //   v  a value: padded, or fixed
+  //   w  what all entries are computed with: fixed
+  //   p  says how to compute: fixed
+  //   s  says which shape to make: sizes, or fixed
+  std::string roles;
+};
+
+// nullopt for an op that is not in the table, and for a number of inputs that
+// its rule does not have.
+std::optional<OpRule> RuleOf(const Node& node);
+
+}  // namespace tensorflow::multistream
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
