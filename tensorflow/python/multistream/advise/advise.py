@@ -39,7 +39,7 @@ _WHAT_TO_DO = {
     "lazy_compilation": "export TF_XLA_FLAGS=--tf_xla_enable_lazy_compilation=false as well",
     "an axis or a size": "make the value a constant of the program",
     "CAPTURE_MB": "raise TF_MULTI_STREAM_CAPTURE_MB",
-    "first of its shapes": "set TF_MULTI_STREAM_CAPTURE_BATCHES, which pads batches",
+    "first of its shapes": "set TF_MULTI_STREAM_CAPTURE_BATCHES and _LENGTHS, which pad",
     "^in pieces": "nothing, if few launches are left: the rest of the graph is captured",
     "": "split the function at this op, and decorate the parts with tf.cuda.captured",
 }

@@ -145,7 +145,8 @@ def test_loops_and_branches_that_are_ops() -> None:
         def step(x):
             with tf.device(GPU):
                 i, _, y = tf.raw_ops.StatelessWhile(
-                    input=[tf.constant(1, tf.int64), tf.constant(4, tf.int64), x * 2.0], cond=goes_on, body=goes)
+                    input=[tf.constant(1, tf.int64), tf.constant(4, tf.int64), x * 2.0],
+                    cond=goes_on, body=goes)
                 z, j = tf.raw_ops.StatelessIf(
                     cond=tf.reduce_sum(y) > 0.0, input=[y, i], Tout=[tf.float32, tf.int64],
                     then_branch=adds, else_branch=scales)

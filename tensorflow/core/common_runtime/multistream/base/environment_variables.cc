@@ -233,6 +233,13 @@ const std::vector<Variable>& Variables() {
        "so many ops of a recorded step may run side by side, while few "
        "steps run: [branches](captured-steps-why.md#branches-of-one-step)",
        NeedsCapture},
+      {kCaptureLengthsVariable,
+       Numbers(&Options::capture_lengths, 1, kMaxRows,
+               "length that is recorded"),
+       "none",
+       "the same for the second dimension of inputs, such as the tokens of a "
+       "sentence: [lengths](captured-steps.md#sequences-of-any-length)",
+       NeedsCapture},
       {kCaptureMegabytesVariable,
        Number(&Options::capture_mb, 1, kMaxMegabytes), "1024",
        "the most memory that the recordings of one graph take, in MiB",

@@ -100,6 +100,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   TF_RETURN_IF_ERROR(ReadVariables(get, /*stock=*/false, &options));
   options.default_group_counts = options.group_counts;
   std::sort(options.capture_batches.begin(), options.capture_batches.end());
+  std::sort(options.capture_lengths.begin(), options.capture_lengths.end());
   // A policy gives groups to nodes, so it needs node level.
   const bool splits_steps =
       options.policy != Policy::kNone && options.HasSeveralGroups();

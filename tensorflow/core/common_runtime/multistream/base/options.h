@@ -52,6 +52,8 @@ inline constexpr char kCaptureVerifyVariable[] =
     "TF_MULTI_STREAM_CAPTURE_VERIFY";
 inline constexpr char kCaptureBranchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BRANCHES";
+inline constexpr char kCaptureLengthsVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_LENGTHS";
 inline constexpr char kCaptureBatchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BATCHES";
 // XLA's variables, and the flag that has to be empty for capture.
@@ -130,6 +132,8 @@ struct Options {
   int capture_pieces = 8;
   // TF_MULTI_STREAM_CAPTURE_BATCHES, ascending.
   std::vector<int> capture_batches;
+  // TF_MULTI_STREAM_CAPTURE_LENGTHS, ascending.
+  std::vector<int> capture_lengths;
   // XLA_FLAGS: XLA may launch its own CUDA graphs (command buffers), which a
   // recording cannot contain.
   bool xla_launches_graphs = true;

@@ -84,6 +84,7 @@ TEST(OptionsTest, UnsetOrEmptyMeansStock) {
     EXPECT_EQ(options.capture_verify, 0);
     EXPECT_EQ(options.capture_branches, 4);
     EXPECT_TRUE(options.capture_batches.empty());
+    EXPECT_TRUE(options.capture_lengths.empty());
   }
 }
 
@@ -112,6 +113,7 @@ TEST(OptionsTest, RefusesValuesThatAVariableDoesNotTake) {
        "a whole number of at least 1"},
       {{kCaptureBatchesVariable}, {"4,0"}, "from 1 to 1048576"},
       {{kCaptureBatchesVariable}, {"4 8"}, "one for each batch"},
+      {{kCaptureLengthsVariable}, {"4,0"}, "from 1 to 1048576"},
       {{kCaptureMegabytesVariable}, {"0"}, "from 1 to 1048576"},
       {{kCaptureVerifyVariable}, {"-1"}, "at least 0"},
       {{kCaptureBranchesVariable}, {"0", "65"}, "from 1 to 64"},
@@ -391,12 +393,14 @@ TEST(OptionsTest, Capture) {
                                {kCaptureMegabytesVariable, "7"},
                                {kCaptureVerifyVariable, "9"},
                                {kCaptureBranchesVariable, "64"},
-                               {kCaptureBatchesVariable, "16, 1,4"}});
+                               {kCaptureBatchesVariable, "16, 1,4"},
+                               {kCaptureLengthsVariable, "64,32"}});
   EXPECT_EQ(options.capture, CaptureMode::kRequire);
   EXPECT_EQ(options.capture_mb, 7);
   EXPECT_EQ(options.capture_verify, 9);
   EXPECT_EQ(options.capture_branches, 64);
   EXPECT_EQ(options.capture_batches, std::vector<int>({1, 4, 16}));
+  EXPECT_EQ(options.capture_lengths, std::vector<int>({32, 64}));
   EXPECT_TRUE(options.without_effect.empty());
 }
 

@@ -152,14 +152,20 @@ class GraphLevelExecutor : public Executor {
     TF_RETURN_IF_ERROR(MakeRecorders(params, recorded, make_stock, &recorders));
     std::unique_ptr<Paddings> paddings;
     // No padding in training: the step would learn from the added rows.
-    // Nor for an Assert, which may read all rows.
-    if (!options_.capture_batches.empty() && !capturable.changes_variables &&
-        capturable.checks.empty()) {
-      paddings = std::make_unique<Paddings>(recorded, options_.capture_batches);
+    const bool pads =
+        !options_.capture_batches.empty() || !options_.capture_lengths.empty();
+    if (pads && !capturable.changes_variables) {
+      paddings = std::make_unique<Paddings>(recorded, options_.capture_batches,
+                                            options_.capture_lengths);
     }
     captured_ = std::make_unique<CapturedSteps>(
         leader_, options_, required, name_, capturable, std::move(paddings),
-        std::move(recorders));
+        std::move(recorders),
+        [this, params, make_stock](
+            const Graph& masked, std::vector<std::unique_ptr<Executor>>* made) {
+          return MakeRecorders(params, masked, make_stock, made,
+                               /*is_late=*/true);
+        });
     return absl::OkStatus();
   }
 
@@ -185,12 +191,13 @@ class GraphLevelExecutor : public Executor {
                              const Graph& graph,
                              const MakeStockExecutor& make_stock,
                              const DeviceOf& device_of,
-                             std::vector<std::unique_ptr<Executor>>* made) {
+                             std::vector<std::unique_ptr<Executor>>* made,
+                             bool is_late = false) {
     const int groups = changes_state() ? 1 : groups_;
     for (int i = 0; i < groups; ++i) {
       LocalExecutorParams of_group = params;
       of_group.device = device_of(i);
-      SharedKernels::Wrap(kernels_, i, &of_group);
+      SharedKernels::Wrap(kernels_, i, &of_group, is_late);
       TF_RETURN_IF_ERROR(make_stock(of_group, graph, &made->emplace_back()));
     }
     return absl::OkStatus();
@@ -208,10 +215,12 @@ class GraphLevelExecutor : public Executor {
   absl::Status MakeRecorders(const LocalExecutorParams& params,
                              const Graph& recorded,
                              const MakeStockExecutor& make_stock,
-                             std::vector<std::unique_ptr<Executor>>* made) {
+                             std::vector<std::unique_ptr<Executor>>* made,
+                             bool is_late = false) {
     return MakeExecutors(
         params, recorded, make_stock,
-        [this](int group) { return leader_->recorder(group)->device(); }, made);
+        [this](int group) { return leader_->recorder(group)->device(); }, made,
+        is_late);
   }
 
   // Makes pieces_ of a graph that cannot be captured as a whole, and executors

@@ -138,11 +138,11 @@ SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
 }
 
 void SharedKernels::Wrap(std::shared_ptr<SharedKernels> kernels, int group,
-                         LocalExecutorParams* params) {
-  params->create_kernel = [kernels, group](
+                         LocalExecutorParams* params, bool is_late) {
+  params->create_kernel = [kernels, group, is_late](
                               const std::shared_ptr<const NodeProperties>& node,
                               OpKernel** kernel) {
-    return kernels->Make(group, node, kernel);
+    return kernels->Make(group, is_late, node, kernel);
   };
   params->delete_kernel = [kernels](OpKernel* kernel) {
     kernels->Delete(kernel);
@@ -150,7 +150,7 @@ void SharedKernels::Wrap(std::shared_ptr<SharedKernels> kernels, int group,
 }
 
 absl::Status SharedKernels::Make(
-    int group, const std::shared_ptr<const NodeProperties>& node,
+    int group, bool is_late, const std::shared_ptr<const NodeProperties>& node,
     OpKernel** kernel) {
   const std::string& name = node->node_def.name();
   absl::MutexLock lock(&mu_);
@@ -181,6 +181,7 @@ absl::Status SharedKernels::Make(
     return absl::OkStatus();
   }
   kernels_.try_emplace(key, Entry{*kernel, 1});
+  if (is_late) return absl::OkStatus();
   if (readers_.contains(name)) kernel_traits_.readers.insert(*kernel);
   if (const Tensor* constant = (*kernel)->const_tensor()) {
     kernel_traits_.constants.insert(constant->data());

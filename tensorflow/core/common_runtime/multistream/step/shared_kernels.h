@@ -36,17 +36,18 @@ class SharedKernels {
                 const GraphTraits& traits, bool share_constants);
 
   // Lets the executor of group `group` make and delete its kernels through
-  // `kernels`, which lives until the last kernel is deleted.
+  // `kernels`, which lives until the last kernel is deleted. `is_late`: steps
+  // run already, so that traits() stays as it is.
   static void Wrap(std::shared_ptr<SharedKernels> kernels, int group,
-                   LocalExecutorParams* params);
+                   LocalExecutorParams* params, bool is_late = false);
 
-  // Call only when all executors are made: there is no lock.
+  // Call only when all executors that are not late are made: there is no lock.
   const KernelTraits& traits() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return kernel_traits_;
   }
 
  private:
-  absl::Status Make(int group,
+  absl::Status Make(int group, bool is_late,
                     const std::shared_ptr<const NodeProperties>& node,
                     OpKernel** kernel);
   void Delete(OpKernel* kernel);

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // May a step with a batch of b rows run with more rows, if only the first b
-// rows of its results are used, and which calls do? CapturedSteps asks for each
-// call, if TF_MULTI_STREAM_CAPTURE_BATCHES is set: few recordings then serve
-// batches of any size. Pure graph code: no device in it.
+// rows of its results are used? Paddings (paddings.h) asks, so that few
+// recordings serve batches of any size. Pure graph code: no device in it.
 //
 //   batches 2, 8        a call of 5 rows   -->  the recording for 8 rows
 //                       of 2, of 8         -->  as they are
@@ -25,18 +24,11 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_INDEPENDENT_ROWS_H_
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/sized_step.h"
 #include "tensorflow/core/framework/tensor_shape.h"
-#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -65,50 +57,13 @@ class IndependentRows {
   static absl::StatusOr<int64_t> Batch(const StepShapes& shapes);
 
   // The outputs of a step with inputs of `shapes` that is padded to `rows`
-  // rows: first the sends, then the results, each in the order of Capturable.
+  // rows: the sends, the results, the checks, each in the order of Capturable.
   // FailedPrecondition names the op and the node that forbid padding.
   absl::StatusOr<std::vector<BatchResult>> Pad(const StepShapes& shapes,
                                                int64_t rows) const;
 
  private:
   const StepNodes step_;
-};
-
-// The padding of all calls with the same shapes of inputs and variables.
-struct Padding {
-  // Why these calls are not padded, or empty. If set, the other members are
-  // invalid.
-  std::string why_not;
-  int64_t rows = 0;  // rows of the recording
-  std::vector<std::pair<DataType, TensorShape>> variables;
-  // The outputs: first the sends, then the results.
-  std::vector<BatchResult> results;
-
-  // The padded shape of an input that has `shape` in the call.
-  TensorShape Padded(const TensorShape& shape) const;
-};
-
-// The paddings of one graph. Thread-safe.
-class Paddings {
- public:
-  // The most combinations of shapes in the cache, which is cleared when full.
-  static constexpr size_t kMostShapes = 1024;
-
-  // `batches` are the batch sizes that may be recorded, ascending.
-  Paddings(const Graph& graph, std::vector<int> batches);
-
-  // nullptr if the call's batch is one of `batches`, or larger than all. `key`
-  // identifies the shapes of the inputs, without variables.
-  std::shared_ptr<const Padding> Of(std::string key, const StepShapes& shapes);
-
- private:
-  std::shared_ptr<const Padding> NewPadding(const StepShapes& shapes) const;
-
-  const IndependentRows rows_;
-  const std::vector<int> batches_;
-  absl::Mutex mu_;
-  absl::flat_hash_map<std::string, std::shared_ptr<const Padding>> known_
-      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tensorflow::multistream

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/eval_const_tensor.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/graph/algorithm.h"
@@ -15,8 +16,8 @@ namespace {
 using shape_inference::InferenceContext;
 using shape_inference::ShapeHandle;
 
-// Axes, paddings and shapes have at most this many elements.
-constexpr int64_t kLongestParameter = 256;
+// Axes, paddings, shapes and positions have at most this many elements.
+constexpr int64_t kLongestParameter = 4096;
 
 }  // namespace
 
@@ -24,7 +25,7 @@ StepNodes::StepNodes(const Graph& original) : graph(original.flib_def()) {
   graph.Copy(original);
   absl::flat_hash_map<absl::string_view, const Node*> copies;
   for (const Node* node : graph.op_nodes()) copies[node->name()] = node;
-  std::vector<const Node*> returns;
+  std::vector<const Node*> returns, checks;
   for (const Node* each : original.op_nodes()) {
     const Node* node = copies.at(each->name());
     if (node->IsRecv()) received.push_back(node);
@@ -33,10 +34,15 @@ StepNodes::StepNodes(const Graph& original) : graph(original.flib_def()) {
         (node->IsArg() && node->output_type(0) == DT_RESOURCE)) {
       variables.push_back(node);
     }
-    if (node->IsSend() && !PassesArgumentOn(*node)) results.push_back(node);
+    if (IsCheck(*node)) {
+      checks.push_back(node);
+    } else if (node->IsSend() && !PassesArgumentOn(*node)) {
+      results.push_back(node);
+    }
     if (node->IsRetval()) returns.push_back(node);
   }
   results.insert(results.end(), returns.begin(), returns.end());
+  results.insert(results.end(), checks.begin(), checks.end());
   ReverseDFSFrom(
       graph, results, /*enter=*/nullptr,
       [this](const Node* node) {

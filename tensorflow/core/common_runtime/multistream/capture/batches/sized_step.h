@@ -54,7 +54,7 @@ struct StepNodes {
   std::vector<const Node*> received;
   std::vector<const Node*> arguments;
   std::vector<const Node*> variables;
-  std::vector<const Node*> results;  // sends, then returns
+  std::vector<const Node*> results;  // sends, returns, then checks
   std::vector<const Node*> needed;   // inputs first; without results
 };
 

@@ -3,15 +3,13 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/padded_inputs.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -34,36 +32,6 @@ std::vector<int> ByIndex(const std::vector<Item>& items) {
     at[index] = static_cast<int>(i);
   }
   return at;
-}
-
-// Repeats the rows of a tensor up to the padded number of rows. Real rows are
-// values that the step can surely process.
-absl::Status PadRows(
-    const Padding& padding, Allocator* allocator,
-    absl::FunctionRef<absl::Status(const void*, void*, size_t)> copy,
-    Tensor* tensor) {
-  if (tensor->dims() == 0) return absl::OkStatus();
-  // Verification of a replay runs on a thread that other work waits for, so a
-  // failed allocation must not block.
-  const AllocationAttributes no_retry(/*retry_on_failure=*/false,
-                                      /*allocation_will_be_logged=*/false,
-                                      /*freed_by_func=*/nullptr);
-  Tensor padded(allocator, tensor->dtype(), padding.Padded(tensor->shape()),
-                no_retry);
-  if (!padded.IsInitialized()) {
-    return absl::ResourceExhaustedError("there is no memory for more rows");
-  }
-  char* const rows = static_cast<char*>(padded.data());
-  const size_t all = padded.TotalBytes();
-  size_t done = tensor->TotalBytes();
-  TF_RETURN_IF_ERROR(copy(tensor->data(), rows, done));
-  while (done < all) {
-    const size_t more = std::min(done, all - done);
-    TF_RETURN_IF_ERROR(copy(rows, rows + done, more));
-    done += more;
-  }
-  *tensor = std::move(padded);
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -291,21 +259,58 @@ StepShapes CapturedCall::ShapesOfInputs() const {
   return shapes;
 }
 
-void CapturedCall::Pad(std::shared_ptr<const Padding> padding) {
+absl::Status CapturedCall::Pad(std::shared_ptr<const Padding> padding,
+                               Allocator* device) {
+  if (padding->length > 0) {
+    StepInputs padded = inputs_;
+    const auto copy_on_device = [this](const void* from, void* to,
+                                       size_t bytes) {
+      return group_->CopyOnDevice(from, to, bytes);
+    };
+    for (size_t i = 0; i < step_.receives.size(); ++i) {
+      if (!padding->have.received[i]) continue;
+      TF_RETURN_IF_ERROR(PadEntries(padding->length, cpu_allocator(),
+                                    CopyOnHost, &padded.received[i]));
+    }
+    auto on_host = padded.received.begin() + step_.receives.size();
+    absl::Status status;
+    for (size_t i = 0; i < padded.arguments.size(); ++i) {
+      const Capturable::Argument& it = step_.arguments[i];
+      const bool is_on_host = it.on_host && !it.decides;
+      Tensor* tensor = is_on_host ? &*on_host++ : &padded.arguments[i];
+      if (!padding->have.arguments[i] || !status.ok()) continue;
+      if (it.decides) {
+        return absl::UnavailableError("a size that it takes has entries");
+      }
+      status =
+          is_on_host
+              ? PadEntries(padding->length, cpu_allocator(), CopyOnHost, tensor)
+              : PadEntries(padding->length, device, copy_on_device, tensor);
+      if (is_on_host) padded.arguments[i] = *tensor;
+    }
+    group_->WhenCompleted([arguments = inputs_.arguments] {});
+    TF_RETURN_IF_ERROR(status);
+    padded.received.push_back(padding->mask);
+    received_unpadded_ = std::exchange(inputs_, std::move(padded)).received;
+  }
   padding_ = std::move(padding);
   AddShapes();
+  return absl::OkStatus();
+}
+
+bool CapturedCall::IsMask(size_t received) const {
+  return padding_ != nullptr && padding_->length > 0 &&
+         received + 1 == inputs_.received.size();
 }
 
 absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
                                                       Allocator* pinned) const {
   StepInputs inputs = inputs_;
   if (padding_ == nullptr) return inputs;
-  const auto copy_on_host = [](const void* from, void* to, size_t bytes) {
-    std::memcpy(to, from, bytes);
-    return absl::OkStatus();
-  };
-  for (Tensor& it : inputs.received) {
-    TF_RETURN_IF_ERROR(PadRows(*padding_, pinned, copy_on_host, &it));
+  for (size_t i = 0; i < inputs.received.size(); ++i) {
+    if (IsMask(i)) continue;
+    TF_RETURN_IF_ERROR(
+        PadRows(padding_->rows, pinned, CopyOnHost, &inputs.received[i]));
   }
   const auto copy_on_device = [this](const void* from, void* to, size_t bytes) {
     return group_->CopyOnDevice(from, to, bytes);
@@ -318,7 +323,7 @@ absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
     if (step_.arguments[i].on_host) {
       it = *on_host++;
     } else {
-      status.Update(PadRows(*padding_, device, copy_on_device, &it));
+      status.Update(PadRows(padding_->rows, device, copy_on_device, &it));
     }
   }
   group_->WhenCompleted([arguments = inputs_.arguments] {});
@@ -328,7 +333,9 @@ absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
 
 void CapturedCall::AddShapes() {
   shapes_.clear();
-  for (const Tensor& it : inputs_.received) AddShape(it);
+  for (size_t i = 0; i < inputs_.received.size(); ++i) {
+    if (!IsMask(i)) AddShape(inputs_.received[i]);
+  }
   for (size_t i = 0; i < inputs_.arguments.size(); ++i) {
     const Tensor& it = inputs_.arguments[i];
     if (it.dtype() != DT_RESOURCE) AddShape(it);
@@ -340,13 +347,15 @@ void CapturedCall::AddShapes() {
     absl::StrAppend(&shapes_, reinterpret_cast<uintptr_t>(variable.get()), ";");
   }
   absl::StrAppend(&shapes_, settings_.tensor_float_32, settings_.deterministic);
+  // A step of that length is not masked.
+  if (padding_ != nullptr && padding_->length > 0) shapes_ += "masked";
 }
 
 void CapturedCall::AddShape(const Tensor& tensor) {
   absl::StrAppend(&shapes_, static_cast<int>(tensor.dtype()), "[");
   const TensorShape& shape = tensor.shape();
   for (int64_t size :
-       (padding_ == nullptr ? shape : padding_->Padded(shape)).dim_sizes()) {
+       (padding_ == nullptr ? shape : padding_->WithRows(shape)).dim_sizes()) {
     absl::StrAppend(&shapes_, size, ",");
   }
   absl::StrAppend(&shapes_, "]");
@@ -406,6 +415,9 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
 void CapturedCall::RunAlways(const std::shared_ptr<CapturedCall>& call) {
   // The step may take over its arguments' memory.
   call->inputs_.arguments.clear();
+  if (!call->received_unpadded_.empty()) {
+    call->inputs_.received = std::move(call->received_unpadded_);
+  }
   call->inputs_.received.resize(call->step_.receives.size());
   call->variables_.clear();
   std::shared_ptr<RendezvousInterface> rendezvous;

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
-#include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/paddings.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
@@ -75,6 +75,7 @@ struct StepInterface {
   const std::vector<Key> messages;
   const std::vector<Key> sends;
   const std::vector<Key> checks;
+  const std::string mask_key = MaskKey();
   const std::vector<Capturable::Argument> arguments;
   const std::vector<Capturable::Variable> variables;
   const bool changes_variables;
@@ -90,7 +91,7 @@ struct StepInterface {
 // StepInterface.
 struct StepInputs {
   // From the host: what was received, then the arguments that are there and
-  // decide no sizes.
+  // decide no sizes, then the mask if the call is padded to a length.
   std::vector<Tensor> received;
   // On the device, on the host (Capturable::Argument), or variables' handles.
   std::vector<Tensor> arguments;
@@ -197,14 +198,18 @@ class CapturedCall {
   const KernelSettings& settings() const { return settings_; }
 
   StepShapes ShapesOfInputs() const;
-  // Pads the call to the larger batch of a recording.
-  void Pad(std::shared_ptr<const Padding> padding);
+  // Pads the call to the larger batch of a recording; pads the inputs to its
+  // length, with copies of each row's last entry. Enqueues copies of the
+  // arguments on the group's stream, into memory of `device`.
+  absl::Status Pad(std::shared_ptr<const Padding> padding, Allocator* device);
   const Padding* padding() const { return padding_.get(); }  // or nullptr
 
  private:
   class EarlierReceived;
   class Kept;
 
+  // Whether this value from the host is the mask.
+  bool IsMask(size_t received) const;
   void AddShapes();
   void AddShape(const Tensor& tensor);
   bool CollectArguments();
@@ -218,6 +223,7 @@ class CapturedCall {
   std::atomic<int> pending_{0};
   std::vector<Received> received_;  // then, what messages are
   StepInputs inputs_;
+  std::vector<Tensor> received_unpadded_;  // if inputs_ are padded to a length
   std::vector<core::RefCountPtr<Var>> variables_;
   std::vector<GpuGroups::StateKey> state_;
   KernelSettings settings_;

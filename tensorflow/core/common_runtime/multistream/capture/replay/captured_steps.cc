@@ -43,7 +43,8 @@ CapturedSteps::CapturedSteps(GroupLeader* leader, const Options& options,
                              std::string required, std::string name,
                              const Capturable& graph,
                              std::unique_ptr<Paddings> paddings,
-                             std::vector<std::unique_ptr<Executor>> recorders)
+                             std::vector<std::unique_ptr<Executor>> recorders,
+                             MakeRecorders make_recorders)
     : leader_(leader),
       name_(std::move(name)),
       replayed_(CaptureReport::CounterOf(name_, CaptureReport::kReplayed)),
@@ -53,6 +54,7 @@ CapturedSteps::CapturedSteps(GroupLeader* leader, const Options& options,
       step_(graph),
       paddings_(std::move(paddings)),
       recorders_(std::move(recorders)),
+      make_recorders_(std::move(make_recorders)),
       records_(recorders_.size()) {
   for (size_t i = 0; i < recorders_.size(); ++i) {
     leader_->gpu_groups()->group(i)->reclaimable()->Add(this);
@@ -122,9 +124,38 @@ std::string CapturedSteps::Pad(CapturedCall* call) {
   std::shared_ptr<const Padding> padding =
       paddings_->Of(call->shapes(), call->ShapesOfInputs());
   if (padding == nullptr) return "";
-  if (!padding->why_not.empty()) return padding->why_not;
-  call->Pad(std::move(padding));
-  return "";
+  const std::string why_not = padding->why_not;
+  if (padding->rows == 0 && padding->length == 0) return why_not;
+  absl::Status status;
+  if (padding->length > 0) status = MakeMasked(padding->masks);
+  if (status.ok()) {
+    status = call->Pad(std::move(padding),
+                       leader_->group_device(call->group()->index())
+                           ->GetAllocator(AllocatorAttributes()));
+  }
+  return status.ok() ? why_not : std::string(status.message());
+}
+
+absl::Status CapturedSteps::MakeMasked(const std::vector<NodeMask>& masks) {
+  absl::MutexLock lock(&masked_mu_);
+  if (!masked_status_.ok()) return masked_status_;
+  if (masked_.empty()) {
+    const auto graph =
+        paddings_->Masked(masks, leader_->group_device(0)->name());
+    masked_status_ = graph.status();
+    if (graph.ok()) masked_status_ = make_recorders_(**graph, &masked_);
+    if (!masked_status_.ok()) {
+      LOG(ERROR) << "Multi-stream: a graph cannot be padded to a length: "
+                 << masked_status_;
+      masked_.clear();
+      return masked_status_;
+    }
+    masks_ = masks;
+  }
+  return masks == masks_ ? absl::OkStatus()
+                         : absl::UnavailableError(
+                               "its length is not padded: it needs other masks "
+                               "than before");
 }
 
 absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
@@ -186,8 +217,13 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
   std::shared_ptr<RecordedStep> recorded =
       RecordedStep::Make(step_, leader_, call.group());
   const absl::Time start = absl::Now();
-  const absl::Status status =
-      recorded->Record(call, recorders_[call.group()->index()].get());
+  const int group = call.group()->index();
+  Executor* executor = recorders_[group].get();
+  if (call.padding() != nullptr && call.padding()->length > 0) {
+    absl::MutexLock lock(&masked_mu_);
+    executor = masked_[group].get();
+  }
+  const absl::Status status = recorded->Record(call, executor);
   call.group()->counters()->NoteNewRecording(
       absl::ToInt64Nanoseconds(absl::Now() - start),
       recorded->workspace_bytes());
@@ -272,8 +308,11 @@ absl::Status CapturedSteps::Keep(const CapturedCall& call,
 
 absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
                                    std::shared_ptr<RecordedStep> recorded) {
+  // What is padded to a length may have other last bits than the step.
+  const bool is_masked =
+      call->padding() != nullptr && call->padding()->length > 0;
   const bool verify =
-      verify_every_ > 0 &&
+      verify_every_ > 0 && !is_masked &&
       replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
   std::function<void()> end;
   const absl::Status status = recorded->Launch(

@@ -31,7 +31,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
-#include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/paddings.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_step.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
@@ -59,14 +59,20 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   // evicted.
   static constexpr int kMostShapes = 1024;
 
+  // Makes the executors on the recorders that run a graph, which is that of the
+  // steps with masks.
+  using MakeRecorders = std::function<absl::Status(
+      const Graph&, std::vector<std::unique_ptr<Executor>>*)>;
+
   // `recorders[i]` is the executor on the recorder of group `i` of `leader`. If
   // capture is mandatory, `required` names the setting that says so, for an
   // error; else it is empty. `name` is the graph's name in reports. `paddings`
-  // is nullptr if no batch is to be padded.
+  // is nullptr if no batch and no length is to be padded.
   CapturedSteps(GroupLeader* leader, const Options& options,
                 std::string required, std::string name, const Capturable& graph,
                 std::unique_ptr<Paddings> paddings,
-                std::vector<std::unique_ptr<Executor>> recorders);
+                std::vector<std::unique_ptr<Executor>> recorders,
+                MakeRecorders make_recorders = nullptr);
   ~CapturedSteps();
 
   // Runs a step that was started on `group`, and ends it: launches a recording,
@@ -92,6 +98,8 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   // Pads the call if its graph has paddings. Returns why padding was refused,
   // or an empty string.
   std::string Pad(CapturedCall* call);
+  // Makes masked_, once. An error if they have other masks.
+  absl::Status MakeMasked(const std::vector<NodeMask>& masks);
   // The recording to launch for the call. Unavailable says why there is none.
   // Any other error becomes the step's error: capture is mandatory and
   // impossible.
@@ -141,7 +149,15 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   const std::unique_ptr<Paddings> paddings_;
   const std::vector<std::unique_ptr<Executor>> recorders_;  // by group
 
+  const MakeRecorders make_recorders_;
+
   std::atomic<int64_t> replays_{0};
+
+  absl::Mutex masked_mu_;
+  absl::Status masked_status_ ABSL_GUARDED_BY(masked_mu_);
+  // Of the steps that are padded to a length, by group.
+  std::vector<std::unique_ptr<Executor>> masked_ ABSL_GUARDED_BY(masked_mu_);
+  std::vector<NodeMask> masks_ ABSL_GUARDED_BY(masked_mu_);
 
   absl::Mutex mu_;
   // Keyed by group and by CapturedCall::shapes.

@@ -110,6 +110,7 @@ bool RecordedCopies::Allocate(const StepInputs& inputs, Recording* recording) {
     inputs_.emplace_back(recording->memory(), it.dtype(), it.shape());
     if (!inputs_.back().IsInitialized()) return false;
   }
+  if (next != from_host.end()) mask_ = *next;
   return true;
 }
 
@@ -163,15 +164,23 @@ absl::Status RecordedCopies::CopyIn(const StepInputs& inputs,
   return absl::OkStatus();
 }
 
-absl::Status RecordedCopies::CopyOut(const std::vector<Tensor>& outputs) {
+absl::Status RecordedCopies::CopyOut(const CapturedCall& call,
+                                     const std::vector<Tensor>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ResultPlace& made = places_[i];
     if (made.on_host) continue;
-    const size_t bytes = outputs[i].TotalBytes();
-    TF_RETURN_IF_ERROR(
-        step_.GoesToHost(i)
-            ? group_->CopyToHost(made.address, outputs[i].data(), bytes)
-            : group_->CopyOnDevice(made.address, outputs[i].data(), bytes));
+    const PaddedResult* padded =
+        call.padding() == nullptr ? nullptr : &call.padding()->results[i];
+    const int64_t blocks = padded == nullptr ? 1 : padded->blocks;
+    const size_t bytes = outputs[i].TotalBytes() / blocks;
+    const size_t stride = padded == nullptr ? bytes : padded->Stride(bytes);
+    for (int64_t k = 0; k < blocks; ++k) {
+      const char* from = static_cast<const char*>(made.address) + k * stride;
+      char* to = static_cast<char*>(outputs[i].data()) + k * bytes;
+      TF_RETURN_IF_ERROR(step_.GoesToHost(i)
+                             ? group_->CopyToHost(from, to, bytes)
+                             : group_->CopyOnDevice(from, to, bytes));
+    }
   }
   return absl::OkStatus();
 }
@@ -179,9 +188,9 @@ absl::Status RecordedCopies::CopyOut(const std::vector<Tensor>& outputs) {
 absl::Status RecordedCopies::CheckPadding(const Padding& padding) const {
   for (size_t i = 0; i < places_.size(); ++i) {
     const ResultPlace& made = places_[i];
-    const BatchResult& result = padding.results[i];
-    // Rows on the host would not be updated by a replay.
-    if (made.shape != result.padded || (result.is_rows && made.on_host)) {
+    const PaddedResult& result = padding.results[i];
+    // What is on the host would not be updated by a replay.
+    if (made.shape != result.padded || (result.is_padded && made.on_host)) {
       return absl::FailedPreconditionError(absl::StrCat(
           "a padded step has made a result of shape ", made.shape.DebugString(),
           ", and ", result.padded.DebugString(), " was expected"));

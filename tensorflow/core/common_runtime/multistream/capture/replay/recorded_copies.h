@@ -109,7 +109,8 @@ class RecordedCopies {
   // Both enqueue copies. A call with fewer rows than the recording uses the
   // first rows.
   absl::Status CopyIn(const StepInputs& inputs, const Tensor& staged);
-  absl::Status CopyOut(const std::vector<Tensor>& outputs);
+  absl::Status CopyOut(const CapturedCall& call,
+                       const std::vector<Tensor>& outputs);
 
   // Whether the outputs have the shapes that a padded call expects.
   absl::Status CheckPadding(const Padding& padding) const;
@@ -117,6 +118,7 @@ class RecordedCopies {
   // First values from the host, then arguments. An argument that is a variable
   // holds the handle only during a launch.
   std::vector<Tensor>& inputs() { return inputs_; }
+  const Tensor& mask() const { return mask_; }
   std::vector<ResultPlace>& places() { return places_; }
   const std::vector<ResultPlace>& places() const { return places_; }
 
@@ -130,6 +132,7 @@ class RecordedCopies {
   InputBlock block_;  // layout of the values from the host
   Tensor received_;   // the memory of that block
   std::vector<Tensor> inputs_;
+  Tensor mask_;  // of a step that is padded to a length
   std::vector<ResultPlace> places_;
 };
 

@@ -78,6 +78,11 @@ class RecordedStep::Ends : public RendezvousInterface,
            /*is_dead=*/false);
       return;
     }
+    if (key.FullKey() == step().mask_key) {
+      done(absl::OkStatus(), Args(), args, recorded_->copies_.mask(),
+           /*is_dead=*/false);
+      return;
+    }
     done(absl::InternalError(absl::StrCat("a recorded step receives ",
                                           std::string(key.FullKey()))),
          Args(), args, Tensor(), /*is_dead=*/false);
@@ -343,7 +348,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
                           "captured step"});
   }
   NoteUses(*call, held, copies->outputs);
-  status = copies_.CopyOut(copies->outputs);
+  status = copies_.CopyOut(*call, copies->outputs);
   group_->counters()->NoteReplay(step_.is_piece, with_branches);
   launches_.fetch_add(1, std::memory_order_relaxed);
   const bool goes_on =

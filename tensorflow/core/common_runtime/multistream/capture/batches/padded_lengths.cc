@@ -1,0 +1,409 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/batches/padded_lengths.h"
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/rendezvous.h"
+#include "tensorflow/core/graph/node_builder.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+constexpr char kMaskEdge[] = "multi_stream_mask_of_entries";
+constexpr char kMaskDevice[] = "/job:mask/replica:0/task:0/device:CPU:0";
+
+// Finds the kind of each tensor of a step, for both lengths side by side.
+class Prover {
+ public:
+  Prover(const Graph& graph, int64_t length, int64_t padded)
+      : step_(graph, absl::StrCat("length ", length)),
+        padded_(graph, absl::StrCat("length ", padded)),
+        length_(length),
+        padded_length_(padded) {}
+
+  absl::Status AddValue(const Node& node, const TensorShape& shape,
+                        bool has_entries) {
+    TF_RETURN_IF_ERROR(AddToBoth(node));
+    TensorShape padded = shape;
+    LengthTensor tensor = {LengthKind::kSame,
+                           std::vector<LengthDim>(shape.dims())};
+    if (has_entries) {
+      padded.set_dim(1, padded_length_);
+      tensor.kind = LengthKind::kEntries;
+      tensor.dims[1] = {1, 1};
+    }
+    tensors_[&node] = {std::move(tensor)};
+    TF_RETURN_IF_ERROR(step_.SetShape(node, shape));
+    return padded_.SetShape(node, padded);
+  }
+  absl::Status AddVariable(const Node& node, DataType type,
+                           const TensorShape& shape) {
+    TF_RETURN_IF_ERROR(AddToBoth(node));
+    tensors_[&node] = {{LengthKind::kSame, {}}};
+    TF_RETURN_IF_ERROR(step_.SetVariable(node, type, shape));
+    return padded_.SetVariable(node, type, shape);
+  }
+
+  absl::Status AddOp(const Node& node, std::vector<NodeMask>* masks) {
+    TF_RETURN_IF_ERROR(AddToBoth(node));
+    TF_RETURN_IF_ERROR(step_.CheckShapes(node));
+    TF_RETURN_IF_ERROR(padded_.CheckShapes(node));
+    const std::vector<NodeOutput> inputs = InputsOf(node);
+    LengthOp op;
+    op.node = &node;
+    op.length = length_;
+    op.padded = padded_length_;
+    for (const NodeOutput& input : inputs) {
+      op.inputs.push_back(tensors_.at(input.first)[input.second]);
+      op.input_shapes.push_back(*step_.ShapeOf(input));
+    }
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      op.output_shapes.push_back(step_.ShapeOf({&node, i}));
+      op.padded_shapes.push_back(padded_.ShapeOf({&node, i}));
+    }
+    op.constant = [&](int i) { return step_.IntegersOf(inputs[i]); };
+    bool is_free = !node.IsArg() && !node.IsRecv();
+    for (const NodeOutput& input : inputs) {
+      const LengthTensor& it = tensors_.at(input.first)[input.second];
+      is_free &= it.kind == LengthKind::kSizes || free_.contains(input.first);
+    }
+    for (DataType type : node.output_types()) {
+      is_free &= DataTypeIsInteger(type) || type == DT_BOOL;
+    }
+    if (is_free) free_.insert(&node);
+    std::vector<LengthTensor> outputs;
+    std::vector<LengthMask> of_node;
+    const std::string why = LengthsOfOutputs(op, &outputs, &of_node);
+    if (!why.empty() && !is_free) return RefusedPadding(node, why);
+    if (!why.empty()) {
+      // What is computed of positions and sizes may be both.
+      of_node.clear();
+      outputs.assign(node.num_outputs(), {LengthKind::kSizes, {}});
+    }
+    for (const LengthMask& mask : of_node) {
+      const DataType type = node.input_type(mask.input);
+      if (!DataTypeIsFloating(type) && type != DT_INT64 && type != DT_BOOL) {
+        return RefusedPadding(node, "sums entries of a type without a mask");
+      }
+      masks->push_back({node.name(), op.input_shapes[mask.input].dims(), mask});
+    }
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      const NodeOutput output = {&node, i};
+      if (outputs[i].kind == LengthKind::kSizes && IsUsed(output)) {
+        outputs[i] = FromValues(output);
+        free_.insert(&node);
+      }
+    }
+    tensors_[&node] = std::move(outputs);
+    return absl::OkStatus();
+  }
+
+  // Sizes whose values show that they are more than that: the same for both
+  // lengths, or for each entry what it is for the shorter length.
+  LengthTensor FromValues(NodeOutput output) {
+    const TensorShape shape = *step_.ShapeOf(output);
+    const TensorShape padded = *padded_.ShapeOf(output);
+    LengthTensor sizes = {LengthKind::kSizes, {}};
+    if (shape.dims() != padded.dims()) return sizes;
+    LengthTensor found = {LengthKind::kSame,
+                          std::vector<LengthDim>(shape.dims())};
+    for (int d = 0; d < shape.dims(); ++d) {
+      if (shape.dim_size(d) == padded.dim_size(d)) continue;
+      if (shape.dim_size(d) != length_ ||
+          padded.dim_size(d) != padded_length_) {
+        return sizes;
+      }
+      found.kind = LengthKind::kEntries;
+      found.dims[d] = {1, 1};
+    }
+    const std::optional<Tensor> value = step_.ValueOf(output);
+    const std::optional<Tensor> longer = padded_.ValueOf(output);
+    if (!value || !longer || !DataTypeCanUseMemcpy(value->dtype()))
+      return sizes;
+    const int64_t bytes = DataTypeSize(value->dtype());
+    for (int64_t i = 0; i < value->NumElements(); ++i) {
+      int64_t rest = i, at = 0, stride = 1;
+      for (int d = shape.dims() - 1; d >= 0; --d) {
+        at += rest % shape.dim_size(d) * stride;
+        rest /= shape.dim_size(d);
+        stride *= padded.dim_size(d);
+      }
+      if (value->tensor_data().substr(i * bytes, bytes) !=
+          longer->tensor_data().substr(at * bytes, bytes)) {
+        return sizes;
+      }
+    }
+    return found;
+  }
+
+  absl::StatusOr<LengthResult> Result(const Node& node) const {
+    const NodeOutput output = InputsOf(node)[0];
+    const LengthTensor& tensor = tensors_.at(output.first)[output.second];
+    LengthResult result = {*step_.ShapeOf(output), *padded_.ShapeOf(output)};
+    if (tensor.kind == LengthKind::kSame) return result;
+    if (tensor.kind != LengthKind::kEntries) {
+      return RefusedPadding(*output.first,
+                            "is a result, and depends on the length");
+    }
+    for (size_t d = 0; d < tensor.dims.size(); ++d) {
+      if (!tensor.dims[d].is_length()) continue;
+      if (result.blocks > 0) {
+        return RefusedPadding(*output.first,
+                              "is a result with the length in two dimensions");
+      }
+      result.blocks = tensor.dims[d].before;
+      for (size_t k = 0; k < d; ++k) result.blocks *= result.shape.dim_size(k);
+    }
+    return result;
+  }
+
+ private:
+  absl::Status AddToBoth(const Node& node) {
+    TF_RETURN_IF_ERROR(step_.Add(node));
+    return padded_.Add(node);
+  }
+
+  SizedStep step_;
+  SizedStep padded_;
+  const int64_t length_;
+  const int64_t padded_length_;
+  absl::flat_hash_map<const Node*, std::vector<LengthTensor>> tensors_;
+  // Integers that depend on no input's values.
+  absl::flat_hash_set<const Node*> free_;
+};
+
+template <typename T>
+Tensor Filled(LengthMask::Fill fill) {
+  using Limits = std::numeric_limits<T>;
+  Tensor value(DataTypeToEnum<T>::value, TensorShape());
+  const T highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  const T lowest =
+      Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  T* const it = value.flat<T>().data();
+  switch (fill) {
+    case LengthMask::Fill::kZero:
+    case LengthMask::Fill::kMean:
+      *it = T(0);
+      break;
+    case LengthMask::Fill::kOne:
+      *it = T(1);
+      break;
+    case LengthMask::Fill::kLowest:
+      *it = lowest;
+      break;
+    case LengthMask::Fill::kHighest:
+      *it = highest;
+  }
+  return value;
+}
+
+absl::StatusOr<Tensor> Filled(DataType type, LengthMask::Fill fill) {
+  switch (type) {
+    case DT_FLOAT:
+      return Filled<float>(fill);
+    case DT_DOUBLE:
+      return Filled<double>(fill);
+    case DT_HALF:
+      return Filled<Eigen::half>(fill);
+    case DT_BFLOAT16:
+      return Filled<bfloat16>(fill);
+    case DT_INT64:
+      return Filled<int64_t>(fill);
+    case DT_BOOL:
+      return Filled<bool>(fill);
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("a mask of ", DataTypeString(type)));
+  }
+}
+
+// Adds nodes to a graph, for one device.
+class MaskBuilder {
+ public:
+  MaskBuilder(Graph* graph, const std::string& device)
+      : graph_(*graph), device_(device) {}
+
+  absl::Status Receive() {
+    return Add(NodeBuilder(NewName("mask"), "_Recv")
+                   .Attr("tensor_type", DT_BOOL)
+                   .Attr("tensor_name", kMaskEdge)
+                   .Attr("send_device", kMaskDevice)
+                   .Attr("send_device_incarnation", 0)
+                   .Attr("recv_device", kMaskDevice)
+                   .Attr("client_terminated", true),
+               &mask_);
+  }
+
+  absl::Status Mask(const NodeMask& it, Node* node) {
+    const Edge* edge;
+    TF_RETURN_IF_ERROR(node->input_edge(it.mask.input, &edge));
+    const DataType type = node->input_type(it.mask.input);
+    TF_ASSIGN_OR_RETURN(const Tensor fill, Filled(type, it.mask.fill));
+    Node *shaped, *filled, *masked;
+    TF_RETURN_IF_ERROR(Shaped(it.rank - it.mask.dim - 1, &shaped));
+    TF_RETURN_IF_ERROR(Constant(fill, &filled));
+    TF_RETURN_IF_ERROR(Add(NodeBuilder(NewName("masked"), "SelectV2")
+                               .Input(shaped)
+                               .Input(edge->src(), edge->src_output())
+                               .Input(filled),
+                           &masked));
+    TF_RETURN_IF_ERROR(graph_.UpdateEdge(masked, 0, node, it.mask.input));
+    return it.mask.fill == LengthMask::Fill::kMean ? CorrectMean(node, type)
+                                                   : absl::OkStatus();
+  }
+
+ private:
+  // The graph's own nodes may have any other names.
+  std::string NewName(const char* what) const {
+    return graph_.NewName(absl::StrCat("multi_stream/", what));
+  }
+  absl::Status Add(NodeBuilder& builder, Node** node) {
+    TF_RETURN_IF_ERROR(builder.Device(device_).Finalize(&graph_, node));
+    (*node)->set_assigned_device_name(device_);
+    return absl::OkStatus();
+  }
+  absl::Status Constant(const Tensor& value, Node** node) {
+    return Add(NodeBuilder(NewName("mask_constant"), "Const")
+                   .Attr("dtype", value.dtype())
+                   .Attr("value", value),
+               node);
+  }
+  // Divides a mean, in which the added entries count, by the share of others.
+  absl::Status CorrectMean(Node* mean, DataType type) {
+    Node*& share = shares_[type];
+    if (share == nullptr) {
+      Node *numbers, *axis;
+      TF_RETURN_IF_ERROR(Add(NodeBuilder(NewName("numbers"), "Cast")
+                                 .Input(mask_)
+                                 .Attr("DstT", type),
+                             &numbers));
+      TF_RETURN_IF_ERROR(Constant(Tensor(0), &axis));
+      TF_RETURN_IF_ERROR(
+          Add(NodeBuilder(NewName("share"), "Mean").Input(numbers).Input(axis),
+              &share));
+    }
+    std::vector<const Edge*> uses;
+    for (const Edge* edge : mean->out_edges()) {
+      if (!edge->IsControlEdge()) uses.push_back(edge);
+    }
+    Node* corrected;
+    TF_RETURN_IF_ERROR(
+        Add(NodeBuilder(NewName("mean"), "RealDiv").Input(mean).Input(share),
+            &corrected));
+    for (const Edge* edge : uses) {
+      TF_RETURN_IF_ERROR(
+          graph_.UpdateEdge(corrected, 0, edge->dst(), edge->dst_input()));
+    }
+    return absl::OkStatus();
+  }
+  // The mask with so many dimensions of size 1 behind it.
+  absl::Status Shaped(int behind, Node** node) {
+    Node*& made = shaped_[behind];
+    if (made == nullptr) {
+      Tensor shape(DT_INT32, {behind + 1});
+      shape.flat<int32_t>().setConstant(1);
+      shape.flat<int32_t>()(0) = -1;
+      Node* sizes;
+      TF_RETURN_IF_ERROR(Constant(shape, &sizes));
+      TF_RETURN_IF_ERROR(Add(
+          NodeBuilder(NewName("mask_of"), "Reshape").Input(mask_).Input(sizes),
+          &made));
+    }
+    *node = made;
+    return absl::OkStatus();
+  }
+
+  Graph& graph_;
+  const std::string device_;
+  Node* mask_ = nullptr;
+  std::map<int, Node*> shaped_;
+  std::map<DataType, Node*> shares_;
+};
+
+}  // namespace
+
+absl::StatusOr<int64_t> PaddedLengths::Length(const StepShapes& shapes,
+                                              const HaveEntries& have) {
+  std::optional<int64_t> length;
+  for (const auto& [taken, entries] :
+       {std::pair(&shapes.received, &have.received),
+        std::pair(&shapes.arguments, &have.arguments)}) {
+    for (size_t i = 0; i < taken->size(); ++i) {
+      if (!(*entries)[i]) continue;
+      const int64_t size = (*taken)[i].dim_size(1);
+      if (length && *length != size) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "the step takes both ", *length, " and ", size, " entries"));
+      }
+      length = size;
+    }
+  }
+  if (!length || *length == 0) {
+    return absl::FailedPreconditionError("the step takes no entries");
+  }
+  return *length;
+}
+
+absl::StatusOr<PaddedLength> PaddedLengths::Pad(const StepShapes& shapes,
+                                                const HaveEntries& have,
+                                                int64_t padded) const {
+  TF_ASSIGN_OR_RETURN(const int64_t length, Length(shapes, have));
+  if (padded <= length) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("not more than ", length, " entries: ", padded));
+  }
+  Prover prover(step_.graph, length, padded);
+  PaddedLength found;
+  size_t received = 0, arguments = 0;
+  absl::flat_hash_map<const Node*, bool> has_entries;
+  for (const Node* node : step_.received) {
+    has_entries[node] = have.received[received++];
+  }
+  for (const Node* node : step_.arguments) {
+    has_entries[node] = have.arguments[arguments++];
+  }
+  TF_RETURN_IF_ERROR(step_.Visit(
+      shapes,
+      [&](const Node& node, const TensorShape& shape) {
+        return prover.AddValue(node, shape, has_entries.at(&node));
+      },
+      [&](const Node& node, DataType type, const TensorShape& shape) {
+        return prover.AddVariable(node, type, shape);
+      },
+      [&](const Node& node) { return prover.AddOp(node, &found.masks); }));
+  for (const Node* node : step_.results) {
+    TF_ASSIGN_OR_RETURN(found.results.emplace_back(), prover.Result(*node));
+  }
+  return found;
+}
+
+absl::StatusOr<std::unique_ptr<Graph>> WithMasks(
+    const Graph& graph, const std::vector<NodeMask>& masks,
+    const std::string& device) {
+  auto masked = std::make_unique<Graph>(graph.flib_def());
+  masked->Copy(graph);
+  absl::flat_hash_map<std::string, Node*> nodes;
+  for (Node* node : masked->op_nodes()) nodes[node->name()] = node;
+  MaskBuilder builder(masked.get(), device);
+  TF_RETURN_IF_ERROR(builder.Receive());
+  for (const NodeMask& mask : masks) {
+    TF_RETURN_IF_ERROR(builder.Mask(mask, nodes.at(mask.node)));
+  }
+  return masked;
+}
+
+std::string MaskKey() {
+  return Rendezvous::CreateKey(kMaskDevice, 0, kMaskDevice, kMaskEdge,
+                               FrameAndIter(0, 0));
+}
+
+}  // namespace tensorflow::multistream
