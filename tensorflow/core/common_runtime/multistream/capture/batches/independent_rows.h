@@ -5,10 +5,6 @@
 // rows of its results are used? Paddings (paddings.h) asks, so that few
 // recordings serve batches of any size. Pure graph code: no device in it.
 //
-//   batches 2, 8        a call of 5 rows   -->  the recording for 8 rows
-//                       of 2, of 8         -->  as they are
-//                       of 9               -->  as it is
-//
 //   the step's 2 rows, padded to 4        what the step gives for 4 rows
 //
 //   row 0 |  1  2  3 |                    | 14 |  row 0

@@ -10,6 +10,8 @@
 //      |  batches 2, 8        as 8 rows of 16 entries    (independent_rows.h)
 //      v
 //   the recording for 8 rows of 16 entries
+//
+// A call that has one of the sizes, or more than all, keeps its size.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_PADDINGS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_PADDINGS_H_

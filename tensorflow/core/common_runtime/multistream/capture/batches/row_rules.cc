@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -360,80 +361,49 @@ class Rules {
   std::vector<RowKind>& kinds_;
 };
 
+// If elements keep their order (ExpandDims, Reshape, Squeeze), only the first
+// dimension matters, which is checked for all ops.
 Rules::Method Rules::MethodOf(OpFamily family) {
-  switch (family) {
-    case OpFamily::kElementwise:
-    // If elements keep their order, only the first dimension matters, which is
-    // checked for all ops.
-    case OpFamily::kExpandDims:
-    case OpFamily::kReshape:
-    case OpFamily::kSqueeze:
-      return &Rules::Rows;
-    case OpFamily::kReduce:
-    case OpFamily::kScan:
-      return &Rules::AxisOfInput1;
-    case OpFamily::kSoftmax:
-    case OpFamily::kTopK:
-      return &Rules::LastAxis;
-    case OpFamily::kFill:
-    case OpFamily::kFixed:
-    case OpFamily::kNorm:
-    case OpFamily::kRange:
-    case OpFamily::kShapeMath:
-      return &Rules::None;
-    case OpFamily::kBatchMatMul:
-      return &Rules::BatchMatMul;
-    case OpFamily::kBatchNorm:
-      return &Rules::BatchNorm;
-    case OpFamily::kBiasAdd:
-      return &Rules::BiasAdd;
-    case OpFamily::kBroadcast:
-      return &Rules::Broadcast;
-    case OpFamily::kConcat:
-      return &Rules::Concat;
-    case OpFamily::kCopies:
-      return &Rules::SameFirst;
-    case OpFamily::kEach:
-      return &Rules::Each;
-    case OpFamily::kEinsum:
-      return &Rules::Einsum;
-    case OpFamily::kFusedConvolution:
-      return &Rules::FusedConvolution;
-    case OpFamily::kGather:
-      return &Rules::Gather;
-    case OpFamily::kGatherNd:
-      return &Rules::GatherNd;
-    case OpFamily::kImage:
-      return &Rules::Image;
-    case OpFamily::kMatMul:
-      return &Rules::MatMul;
-    case OpFamily::kMatrices:
-      return &Rules::Matrices;
-    case OpFamily::kOneHot:
-      return &Rules::OneHot;
-    case OpFamily::kPack:
-      return &Rules::Pack;
-    case OpFamily::kPad:
-      return &Rules::Pad;
-    case OpFamily::kPoolOfInputs:
-      return &Rules::PoolOfInputs;
-    case OpFamily::kSelect:
-      return &Rules::Select;
-    case OpFamily::kShapeOf:
-      return &Rules::Sizes;
-    case OpFamily::kSlice:
-      return &Rules::Slice;
-    case OpFamily::kSplit:
-      return &Rules::Split;
-    case OpFamily::kSplitV:
-      return &Rules::SplitV;
-    case OpFamily::kStridedSlice:
-      return &Rules::StridedSlice;
-    case OpFamily::kTranspose:
-      return &Rules::Transpose;
-    case OpFamily::kUnpack:
-      return &Rules::Unpack;
+  static constexpr std::pair<OpFamily, Method> kMethods[] = {
+      {OpFamily::kElementwise, &Rules::Rows},
+      {OpFamily::kExpandDims, &Rules::Rows},
+      {OpFamily::kReshape, &Rules::Rows},
+      {OpFamily::kSqueeze, &Rules::Rows},
+      {OpFamily::kReduce, &Rules::AxisOfInput1},
+      {OpFamily::kScan, &Rules::AxisOfInput1},
+      {OpFamily::kSoftmax, &Rules::LastAxis},
+      {OpFamily::kTopK, &Rules::LastAxis},
+      {OpFamily::kBatchMatMul, &Rules::BatchMatMul},
+      {OpFamily::kBatchNorm, &Rules::BatchNorm},
+      {OpFamily::kBiasAdd, &Rules::BiasAdd},
+      {OpFamily::kBroadcast, &Rules::Broadcast},
+      {OpFamily::kConcat, &Rules::Concat},
+      {OpFamily::kCopies, &Rules::SameFirst},
+      {OpFamily::kEach, &Rules::Each},
+      {OpFamily::kEinsum, &Rules::Einsum},
+      {OpFamily::kFusedConvolution, &Rules::FusedConvolution},
+      {OpFamily::kGather, &Rules::Gather},
+      {OpFamily::kGatherNd, &Rules::GatherNd},
+      {OpFamily::kImage, &Rules::Image},
+      {OpFamily::kMatMul, &Rules::MatMul},
+      {OpFamily::kMatrices, &Rules::Matrices},
+      {OpFamily::kOneHot, &Rules::OneHot},
+      {OpFamily::kPack, &Rules::Pack},
+      {OpFamily::kPad, &Rules::Pad},
+      {OpFamily::kPoolOfInputs, &Rules::PoolOfInputs},
+      {OpFamily::kSelect, &Rules::Select},
+      {OpFamily::kShapeOf, &Rules::Sizes},
+      {OpFamily::kSlice, &Rules::Slice},
+      {OpFamily::kSplit, &Rules::Split},
+      {OpFamily::kSplitV, &Rules::SplitV},
+      {OpFamily::kStridedSlice, &Rules::StridedSlice},
+      {OpFamily::kTranspose, &Rules::Transpose},
+      {OpFamily::kUnpack, &Rules::Unpack},
+  };
+  for (const auto& [of, method] : kMethods) {
+    if (of == family) return method;
   }
+  return &Rules::None;
 }
 
 }  // namespace
