@@ -64,8 +64,12 @@ std::shared_ptr<const Padding> Paddings::Of(std::string key,
     if (NoteEntries(shapes)) known_.clear();
     have = have_;
   }
-  std::shared_ptr<const Padding> made = NewPadding(shapes, have);
+  std::shared_ptr<Padding> made = NewPadding(shapes, have);
   absl::MutexLock lock(&mu_);
+  if (made != nullptr && made->masks != nullptr) {
+    if (masks_ == nullptr || *masks_ != *made->masks) masks_ = made->masks;
+    made->masks = masks_;
+  }
   if (known_.size() >= kMostShapes) known_.clear();
   // More may have entries by now.
   if (have.received != have_.received || have.arguments != have_.arguments) {
@@ -98,8 +102,8 @@ bool Paddings::NoteEntries(const StepShapes& shapes) {
   return is_new;
 }
 
-std::shared_ptr<const Padding> Paddings::NewPadding(
-    const StepShapes& shapes, const HaveEntries& have) const {
+std::shared_ptr<Padding> Paddings::NewPadding(const StepShapes& shapes,
+                                              const HaveEntries& have) const {
   auto padding = std::make_shared<Padding>();
   padding->variables = shapes.variables;
   padding->have = have;
@@ -136,7 +140,8 @@ absl::StatusOr<bool> Paddings::PadLength(StepShapes* shapes,
   TF_ASSIGN_OR_RETURN(PaddedLength found,
                       lengths_.Pad(*shapes, padding->have, *longer));
   padding->length = *longer;
-  padding->masks = std::move(found.masks);
+  padding->masks =
+      std::make_shared<const std::vector<NodeMask>>(std::move(found.masks));
   for (LengthResult& it : found.results) {
     padding->results.push_back({std::move(it.shape), std::move(it.padded),
                                 it.blocks > 0, std::max<int64_t>(it.blocks, 1),

@@ -66,7 +66,8 @@ struct Padding {
   int64_t length = 0;
   HaveEntries have;
   Tensor mask;  // a boolean for each entry: whether it is one of the call's
-  std::vector<NodeMask> masks;
+  // Shared by all paddings of a graph that have these masks.
+  std::shared_ptr<const std::vector<NodeMask>> masks;
   std::vector<std::pair<DataType, TensorShape>> variables;
   // What a recording makes (StepInterface): sends, results, checks.
   std::vector<PaddedResult> results;
@@ -79,7 +80,7 @@ struct Padding {
 class Paddings {
  public:
   // The most combinations of shapes in the cache, which is cleared when full.
-  static constexpr size_t kMostShapes = 1024;
+  static constexpr size_t kMostShapes = 8192;
 
   // `batches` and `lengths` are the sizes that may be recorded, ascending.
   Paddings(const Graph& graph, std::vector<int> batches,
@@ -99,8 +100,8 @@ class Paddings {
   // Notes which inputs have had another second dimension in another call.
   // Returns whether one is new.
   bool NoteEntries(const StepShapes& shapes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::shared_ptr<const Padding> NewPadding(const StepShapes& shapes,
-                                            const HaveEntries& have) const;
+  std::shared_ptr<Padding> NewPadding(const StepShapes& shapes,
+                                      const HaveEntries& have) const;
   // Each returns whether it pads the call.
   absl::StatusOr<bool> PadLength(StepShapes* shapes, Padding* padding) const;
   absl::StatusOr<bool> PadRows(const StepShapes& shapes,
@@ -114,6 +115,7 @@ class Paddings {
   absl::flat_hash_map<std::string, std::shared_ptr<const Padding>> known_
       ABSL_GUARDED_BY(mu_);
   std::optional<StepShapes> first_ ABSL_GUARDED_BY(mu_);  // shapes seen
+  std::shared_ptr<const std::vector<NodeMask>> masks_ ABSL_GUARDED_BY(mu_);
   HaveEntries have_ ABSL_GUARDED_BY(mu_);
 };
 

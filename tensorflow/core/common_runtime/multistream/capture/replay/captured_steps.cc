@@ -136,12 +136,13 @@ std::string CapturedSteps::Pad(CapturedCall* call) {
   return status.ok() ? why_not : std::string(status.message());
 }
 
-absl::Status CapturedSteps::MakeMasked(const std::vector<NodeMask>& masks) {
+absl::Status CapturedSteps::MakeMasked(
+    const std::shared_ptr<const std::vector<NodeMask>>& masks) {
   absl::MutexLock lock(&masked_mu_);
   if (!masked_status_.ok()) return masked_status_;
   if (masked_.empty()) {
     const auto graph =
-        paddings_->Masked(masks, leader_->group_device(0)->name());
+        paddings_->Masked(*masks, leader_->group_device(0)->name());
     masked_status_ = graph.status();
     if (graph.ok()) masked_status_ = make_recorders_(**graph, &masked_);
     if (!masked_status_.ok()) {
@@ -152,10 +153,9 @@ absl::Status CapturedSteps::MakeMasked(const std::vector<NodeMask>& masks) {
     }
     masks_ = masks;
   }
-  return masks == masks_ ? absl::OkStatus()
-                         : absl::UnavailableError(
-                               "its length is not padded: it needs other masks "
-                               "than before");
+  if (masks == masks_ || *masks == *masks_) return absl::OkStatus();
+  return absl::UnavailableError(
+      "its length is not padded: it needs other masks than before");
 }
 
 absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(

@@ -99,7 +99,8 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   // or an empty string.
   std::string Pad(CapturedCall* call);
   // Makes masked_, once. An error if they have other masks.
-  absl::Status MakeMasked(const std::vector<NodeMask>& masks);
+  absl::Status MakeMasked(
+      const std::shared_ptr<const std::vector<NodeMask>>& masks);
   // The recording to launch for the call. Unavailable says why there is none.
   // Any other error becomes the step's error: capture is mandatory and
   // impossible.
@@ -157,7 +158,8 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   absl::Status masked_status_ ABSL_GUARDED_BY(masked_mu_);
   // Of the steps that are padded to a length, by group.
   std::vector<std::unique_ptr<Executor>> masked_ ABSL_GUARDED_BY(masked_mu_);
-  std::vector<NodeMask> masks_ ABSL_GUARDED_BY(masked_mu_);
+  std::shared_ptr<const std::vector<NodeMask>> masks_
+      ABSL_GUARDED_BY(masked_mu_);
 
   absl::Mutex mu_;
   // Keyed by group and by CapturedCall::shapes.
