@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/length_moves.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/op_families.h"
@@ -120,6 +121,7 @@ class Rules : public LengthMoves {
     }
     return true;
   }
+
   // Elementwise.
   std::string Keep() {
     dims_ = Of(0);
@@ -377,10 +379,7 @@ Rules::Method Rules::MethodOf(OpFamily family) {
       {OpFamily::kTranspose, &Rules::Transpose},
       {OpFamily::kUnpack, &Rules::Unpack},
   };
-  for (const auto& [of, method] : kMethods) {
-    if (of == family) return method;
-  }
-  return &Rules::None;
+  return MethodIn<Method>(kMethods, family, &Rules::None);
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tensorflow/core/graph/graph.h"
 
@@ -70,6 +72,16 @@ struct OpRule {
 // nullopt for an op that is not in the table, and for a number of inputs that
 // its rule does not have.
 std::optional<OpRule> RuleOf(const Node& node);
+
+// The method of a family in a table of rules, or `otherwise`.
+template <class Method, size_t n>
+Method MethodIn(const std::pair<OpFamily, Method> (&methods)[n],
+                OpFamily family, Method otherwise) {
+  for (const auto& [of, method] : methods) {
+    if (of == family) return method;
+  }
+  return otherwise;
+}
 
 }  // namespace tensorflow::multistream
 

@@ -400,10 +400,7 @@ Rules::Method Rules::MethodOf(OpFamily family) {
       {OpFamily::kTranspose, &Rules::Transpose},
       {OpFamily::kUnpack, &Rules::Unpack},
   };
-  for (const auto& [of, method] : kMethods) {
-    if (of == family) return method;
-  }
-  return &Rules::None;
+  return MethodIn<Method>(kMethods, family, &Rules::None);
 }
 
 }  // namespace
