@@ -98,7 +98,14 @@ _ALL = (
         needs_gpu=_NO_XLA,
         **_XLA,
     ),
-    Peer("groups", "stream groups", least=2, calls=("function", "serving"), **_GROUPS),
+    Peer(
+        "groups",
+        "stream groups",
+        variables={"TF_MULTI_STREAM_CAPTURE": "marked"},
+        least=2,
+        calls=("function", "serving"),
+        **_GROUPS,
+    ),
     Peer(
         "captured",
         "stream groups, captured",

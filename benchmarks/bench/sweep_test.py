@@ -78,5 +78,6 @@ def test_workers_have_no_variables_of_frameworks_but_emulated_gpus() -> None:
 def test_variables_are_of_peers_with_stream_groups() -> None:
     more = {"TF_MULTI_STREAM_SPIN_LOCKS": "0"}
     groups = environment_of(Team("mlp", "groups", 4), {"PATH": "p"}, more)
-    assert groups == {"PATH": "p", "TF_GPU_STREAM_GROUP_COUNT": "4", **more}
+    marked = {"TF_MULTI_STREAM_CAPTURE": "marked"}
+    assert groups == {"PATH": "p", "TF_GPU_STREAM_GROUP_COUNT": "4", **marked, **more}
     assert environment_of(Team("mlp", "stock", 1), {"PATH": "p"}, more) == {"PATH": "p"}

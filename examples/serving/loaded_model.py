@@ -4,7 +4,6 @@
 """One version of a model: a SavedModel in memory, its signatures, and its first calls."""
 
 import logging
-import os
 import pathlib
 from collections.abc import Iterator, Set
 from typing import Any
@@ -18,6 +17,8 @@ from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import prediction_log_pb2
 
 _TAG = "serve"
+# A step is recorded when two like it have run on its group.
+_WARM_UP_CALLS = 3
 _WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -117,29 +118,27 @@ class LoadedModel:
         They are the requests of assets.extra/tf_serving_warmup_requests, each of which has to be
         answered, or else a call of each signature with zeros, which a model may refuse.
         """
-        # A step is recorded when two like it have run on its group.
-        times = 1 if os.environ.get("TF_MULTI_STREAM_CAPTURE", "off") == "off" else 3
         file = self._folder / _WARM_UP_FILE
         if file.exists():
             for request in _requests(file):
                 arrays = {n: array_of(x, n, 1 << 31) for n, x in request.inputs.items()}
                 signature = self.signature(request.model_spec.signature_name)
-                self._call_on_all_groups(signature, arrays, times)
+                self._call_on_all_groups(signature, arrays)
             return
         for signature in self.signatures.values():
             try:
-                self._call_on_all_groups(signature, _zeros(signature), times)
+                self._call_on_all_groups(signature, _zeros(signature))
             except Exception as error:
                 logging.info("no warm-up of %s: %s", signature.name, str(error)[:500])
 
-    def _call_on_all_groups(self, signature: Signature, arrays: Arrays, times: int) -> None:
+    def _call_on_all_groups(self, signature: Signature, arrays: Arrays) -> None:
         groups = tf.cuda.stream_group_count()
         if groups < 2:
             signature(arrays)
             return
         for group in range(groups):
             with tf.cuda.stream_group(group):
-                for _ in range(times):
+                for _ in range(_WARM_UP_CALLS):
                     signature(arrays)
 
 

@@ -107,10 +107,11 @@ class _Setting(NamedTuple):
 
 def _settings(groups: Sequence[int]) -> list[_Setting]:
     """The settings: stock first, then in the order of how much a program has to change."""
-    grouped = {f"{n} groups": {"TF_GPU_STREAM_GROUP_COUNT": str(n)} for n in groups}
+    counts = {f"{n} groups": {"TF_GPU_STREAM_GROUP_COUNT": str(n)} for n in groups}
+    grouped = {name: {**x, "TF_MULTI_STREAM_CAPTURE": "marked"} for name, x in counts.items()}
     captured = {
         f"{name}, captured": {**variables, "TF_MULTI_STREAM_CAPTURE": "auto"}
-        for name, variables in {"1 group": {}, **grouped}.items()
+        for name, variables in {"1 group": {}, **counts}.items()
     }
     served = [_Setting(f"{name}, {SERVING}", x, SERVING) for name, x in captured.items()]
     return [_Setting(*x) for x in {_STOCK: {}, **grouped, **captured}.items()] + served

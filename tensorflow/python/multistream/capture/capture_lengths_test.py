@@ -97,6 +97,8 @@ compare(model, ids, mask, most=BATCHES)
 def test_models_of_keras(layers: str) -> None:
     run(f"""
 L = tf.keras.layers
+# cuDNN has another algorithm for another length, and in TF32 it rounds by 0.001.
+tf.config.experimental.enable_tensor_float_32_execution(False)
 with tf.device(GPU):
     x = tf.keras.Input((None,), dtype="int64")
     h = L.Embedding(32, 8, mask_zero=True)(x)

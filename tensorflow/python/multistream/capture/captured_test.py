@@ -48,13 +48,14 @@ spec = [tf.TensorSpec([None], tf.float32, name="x")]
 
 
 def run(*code: str, groups: int = 2, capture: str = "", **variables: str) -> None:
-    """Runs code with two groups, whose steps are not captured unless the program says so."""
+    """Runs code with two groups, whose steps are captured as `capture` says."""
     kit.run_captured(HELPERS, *code, groups=groups, capture=capture, **variables)
 
 
 def test_of_several_functions_one_is_captured() -> None:
     """The function may be made in any way, and no environment variable is set."""
-    run("""
+    run(
+        """
 captured = tf.cuda.captured(body)
 
 class Model:
@@ -90,7 +91,9 @@ gives(tf.cuda.captured(body), four, captured=False)
 names = {name for ops in (graph, tf1.get_default_graph())
          for op in ops.get_operations() for name in op.node_def.attr}
 check("_multi_stream_capture" not in names, str(names))
-""")
+""",
+        groups=1,
+    )
 
 
 def test_a_saved_model_keeps_it() -> None:
@@ -153,8 +156,9 @@ with tf.Graph().as_default(), tf.device(GPU):
     )
 
 
-def test_an_environment_may_leave_out_training() -> None:
-    """With `inference`, a step that changes a variable is captured only if it is marked."""
+@pytest.mark.parametrize("capture", ["", "inference"])
+def test_stream_groups_capture_inference(capture: str) -> None:
+    """Even if nothing asks for capture. What changes a variable is captured if it is marked."""
     run(
         """
 def update(x):
@@ -170,7 +174,7 @@ said = "it changes state; TF_MULTI_STREAM_CAPTURE=auto captures training, too"
 check(said in str(tf.cuda.capture_report()), str(tf.cuda.capture_report()))
 gives(tf.cuda.captured(tf.function(update)), four)
 """,
-        capture="inference",
+        capture=capture,
     )
 
 
@@ -221,6 +225,7 @@ with tf.device(GPU):
 function, warned = warned_of(lambda: tf.cuda.captured(body))
 """,
         checks,
+        groups=1,
         capture=capture,
     )
 
@@ -243,8 +248,8 @@ def share(enable, use=None, **options):
 """
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_a_session_asks_as_deeprecs_do(groups: int) -> None:
+@pytest.mark.parametrize(("groups", "capture"), [(1, ""), (2, "marked")])
+def test_a_session_asks_as_deeprecs_do(groups: int, capture: str) -> None:
     """`gpu_options.cuda_graph_enable_jit` counts for its own session only."""
     run(
         SESSIONS,
@@ -260,6 +265,7 @@ check(share(False) == 0, "not asked")
 check(share(None) == 0, "after")
 """,
         groups=groups,
+        capture=capture,
     )
 
 

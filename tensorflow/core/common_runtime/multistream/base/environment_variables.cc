@@ -207,7 +207,7 @@ const std::vector<Variable>& Variables() {
        "than one stream; false: always, from the first step on"},
 
       {kCaptureVariable, OneOf(kCaptureModes, &Options::capture),
-       "marked, once the program asks",
+       "inference for several groups at graph level; else marked",
        "auto: steps that launch the same kernels each time are recorded, "
        "and launched as one CUDA graph from then on; inference: only steps "
        "that change no variable; require: a graph that cannot be captured is "

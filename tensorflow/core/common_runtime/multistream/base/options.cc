@@ -52,10 +52,13 @@ const char* NameOf(CaptureMode mode) {
   return "";
 }
 
-bool Options::HasSeveralGroups() const {
-  return emulated_gpus > 0 ||
-         std::any_of(group_counts.begin(), group_counts.end(),
+bool Options::AsksForSeveralGroups() const {
+  return std::any_of(group_counts.begin(), group_counts.end(),
                      [](int n) { return n > 1; });
+}
+
+bool Options::HasSeveralGroups() const {
+  return emulated_gpus > 0 || AsksForSeveralGroups();
 }
 
 int Options::OfGpu(const std::vector<int>& list, int gpu) {
@@ -106,6 +109,10 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
       options.policy != Policy::kNone && options.HasSeveralGroups();
   if (splits_steps && !is_set(kNodeLevelVariable)) options.node_level = true;
   options.any_node_level = options.node_level && options.HasSeveralGroups();
+  options.capture_is_default = options.capture == CaptureMode::kUnset &&
+                               !options.node_level &&
+                               options.AsksForSeveralGroups();
+  if (options.capture_is_default) options.capture = CaptureMode::kInference;
   if (options.Enabled()) {
     TF_RETURN_IF_ERROR(ReadVariables(get, /*stock=*/true, &options));
   }

@@ -90,7 +90,8 @@ enum class Policy {
 
 enum class SanitizerMode { kOff, kLog, kAbort };
 // Which steps are captured (captured_steps.h), from fewest to most. kUnset: the
-// environment does not say, so steps that the program asks for.
+// environment asks neither for capture nor for stream groups, so steps that the
+// program asks for.
 enum class CaptureMode { kUnset, kOff, kMarked, kInference, kAuto, kRequire };
 // Which threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
@@ -121,6 +122,9 @@ struct Options {
 
   // TF_MULTI_STREAM_CAPTURE; at graph level only.
   CaptureMode capture = CaptureMode::kUnset;
+  // The environment does not say, and asks for stream groups at graph level:
+  // `capture` is kInference.
+  bool capture_is_default = false;
   int capture_mb = 1024;     // TF_MULTI_STREAM_CAPTURE_MB
   int capture_verify = 0;    // TF_MULTI_STREAM_CAPTURE_VERIFY
   int capture_branches = 4;  // TF_MULTI_STREAM_CAPTURE_BRANCHES
@@ -158,7 +162,9 @@ struct Options {
   // Variables that are set and well-formed but have no effect, and why.
   std::vector<std::string> without_effect;
 
-  // True if any GPU gets more than one group, or if GPUs are emulated.
+  // True if any GPU gets more than one group.
+  bool AsksForSeveralGroups() const;
+  // The same, or if GPUs are emulated.
   bool HasSeveralGroups() const;
   // Whether each group has a recorder.
   bool captures() const { return capture > CaptureMode::kOff && !node_level; }

@@ -404,6 +404,31 @@ TEST(OptionsTest, Capture) {
   EXPECT_TRUE(options.without_effect.empty());
 }
 
+// Whoever asks for stream groups alone serves a model.
+TEST(OptionsTest, StreamGroupsAtGraphLevelCaptureInference) {
+  for (const char* counts : {"2", "1,8"}) {
+    const Options options = Get({{kGroupCountVariable, counts}});
+    EXPECT_EQ(options.capture, CaptureMode::kInference);
+    EXPECT_TRUE(options.capture_is_default);
+    EXPECT_TRUE(options.captures());
+  }
+  const std::map<std::string, std::string> others[] = {
+      {{kGroupCountVariable, "1"}},
+      {{kEmulatedGpusVariable, "1"}},
+      {{kGroupCountVariable, "2"}, {kNodeLevelVariable, "true"}},
+      {{kGroupCountVariable, "2"}, {kPolicyVariable, "cost"}}};
+  for (const auto& variables : others) {
+    EXPECT_EQ(Get(variables).capture, CaptureMode::kUnset);
+    EXPECT_FALSE(Get(variables).capture_is_default);
+  }
+  for (const auto& [word, mode] : kCaptureModes) {
+    const Options options =
+        Get({{kGroupCountVariable, "2"}, {kCaptureVariable, word}});
+    EXPECT_EQ(options.capture, mode);
+    EXPECT_FALSE(options.capture_is_default);
+  }
+}
+
 TEST(OptionsTest, XlasVariablesThatAffectCapture) {
   for (const auto& [flags, has_streams] :
        {std::pair{"--tf_xla_auto_jit=2", false},

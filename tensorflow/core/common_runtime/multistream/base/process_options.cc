@@ -43,14 +43,13 @@ const absl::StatusOr<Options>* Kept(std::string text, Options options) {
 }
 
 // XLA launches CUDA graphs of its own, which no recording can have. Turns them
-// off where steps are captured, unless XLA_FLAGS has a word on it or names a
-// file. XLA reads its flags later, when it is first used.
-void TurnOffGraphsOfXla() {
+// off where the environment has steps captured, unless XLA_FLAGS has a word on
+// it or names a file. XLA reads its flags later, when it is first used.
+void TurnOffGraphsOfXla(const Options& options) {
   // An older XLA ends the process at a flag that it does not know.
   if (TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 16) return;
-  const std::string capture = FromEnvironment(kCaptureVariable).value_or("");
   std::string flags = FromEnvironment(kXlaFlagsVariable).value_or("");
-  if ((capture != "inference" && capture != "auto" && capture != "require") ||
+  if (!options.captures() || options.capture < CaptureMode::kInference ||
       absl::StrContains(flags, kXlaCommandBufferFlag) ||
       (!flags.empty() && flags[0] != '-')) {
     return;
@@ -63,8 +62,14 @@ void TurnOffGraphsOfXla() {
 // The options of the environment, from the moment of construction.
 struct Environment {
   Environment() {
-    TurnOffGraphsOfXla();  // which the options tell
-    options = ParseOptions([this](const std::string& name) {
+    options = Parse();
+    if (!options.ok()) return;
+    TurnOffGraphsOfXla(*options);
+    options = Parse();  // with XLA's flags as they are now
+  }
+
+  absl::StatusOr<Options> Parse() {
+    return ParseOptions([this](const std::string& name) {
       std::optional<std::string> value = FromEnvironment(name);
       if (value && name != kXlaFlagsVariable && name != kTfXlaFlagsVariable) {
         has_variables = true;
@@ -107,6 +112,11 @@ absl::Status Request(const Options& before, const std::vector<int>& counts,
         return value;
       });
   if (!with.ok()) return with.status();
+  if (with->capture_is_default && !before.capture_is_default) {
+    // These groups are of one session, whose steps run on several of them.
+    with->capture = CaptureMode::kUnset;
+    with->capture_is_default = false;
+  }
   with->default_group_counts = before.default_group_counts;
   with->any_node_level = any_node_level;
   Current().store(Kept(std::move(text), *std::move(with)),

@@ -28,8 +28,9 @@ class ProcessOptionsDeathTest : public ::testing::Test {
   static void InNewProcess(const Variables& variables,
                            const std::function<void()>& check) {
     auto run = [&] {
-      for (const char* name : {kGroupCountVariable, kNodeLevelVariable,
-                               kPolicyVariable, kThreadModeVariable}) {
+      for (const char* name :
+           {kGroupCountVariable, kNodeLevelVariable, kPolicyVariable,
+            kThreadModeVariable, kCaptureVariable, kXlaFlagsVariable}) {
         unsetenv(name);
       }
       for (const auto& [name, value] : variables) {
@@ -123,14 +124,16 @@ TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAndCanBeRestored) {
 }
 
 TEST_F(ProcessOptionsDeathTest, CaptureCanBeRequested) {
-  InNewProcess({{kGroupCountVariable, "2"}, {kCaptureMegabytesVariable, "7"}},
+  InNewProcess({{kEmulatedGpusVariable, "1"},
+                {kGroupCountVariable, "1"},
+                {kCaptureMegabytesVariable, "7"}},
                [] {
                  EXPECT_FALSE(ProcessOptions()->captures());
                  EXPECT_EQ(RequestCapture(), absl::OkStatus());
                  EXPECT_TRUE(ProcessOptions()->captures());
                  EXPECT_EQ(ProcessOptions()->capture, CaptureMode::kMarked);
                  EXPECT_EQ(ProcessOptions()->capture_mb, 7);
-                 EXPECT_EQ(Counts(), std::vector<int>{2});
+                 EXPECT_EQ(Counts(), std::vector<int>{1});
                  // Neither request takes the other one back.
                  EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
                  EXPECT_TRUE(ProcessOptions()->captures());
@@ -147,6 +150,41 @@ TEST_F(ProcessOptionsDeathTest, CaptureCanBeRequested) {
       EXPECT_NE(status.message().find(name), std::string::npos) << status;
       EXPECT_FALSE(ProcessOptions()->captures());
     });
+  }
+}
+
+TEST_F(ProcessOptionsDeathTest, GroupsOfOneSessionDoNotCaptureTheOthersSteps) {
+  InNewProcess({}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(ProcessOptions()->capture, CaptureMode::kUnset);
+    EXPECT_FALSE(ProcessOptions()->captures());
+  });
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(ProcessOptions()->capture, CaptureMode::kInference);
+    EXPECT_TRUE(ProcessOptions()->capture_is_default);
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, XlaLaunchesNoGraphsWhereStepsAreCaptured) {
+  const auto flags_in = [](const Variables& variables,
+                           const std::string& expected) {
+    InNewProcess(variables, [&] {
+      ProcessOptions();
+      const char* flags = std::getenv(kXlaFlagsVariable);
+      EXPECT_EQ(flags == nullptr ? "" : flags, expected);
+      EXPECT_EQ(ProcessOptions()->xla_launches_graphs, expected.empty());
+    });
+  };
+  const Variables groups = {{kGroupCountVariable, "2"}};
+  flags_in({}, "");
+  flags_in(groups, kXlaCommandBufferFlag);
+  flags_in({{kCaptureVariable, "auto"}}, kXlaCommandBufferFlag);
+  for (const auto& [name, value] :
+       {std::pair{kCaptureVariable, "marked"}, {kNodeLevelVariable, "true"}}) {
+    Variables variables = groups;
+    variables[name] = value;
+    flags_in(variables, "");
   }
 }
 

@@ -126,7 +126,15 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     }
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
     if (options_.captures()) {
-      GateWaitsOfCudaDriver();
+      const bool waits_are_gated = GateWaitsOfCudaDriver();
+      for (SessionStreams& session : streams) {
+        // A step that nobody asked to capture must not be in the way of
+        // cudaDeviceSynchronize.
+        if (!waits_are_gated && options_.capture_is_default &&
+            session.capture == CaptureMode::kInference) {
+          session.capture = CaptureMode::kMarked;
+        }
+      }
       NoteFailedLaunchesOfTensorFlow();
       IgnoreForeignCapturesInTensorFlow();
     }

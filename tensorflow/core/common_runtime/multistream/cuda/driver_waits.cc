@@ -228,19 +228,20 @@ absl::Status GateWaitsOf(const std::string& library, CaptureGate* gate) {
   return absl::OkStatus();
 }
 
-void GateWaitsOfCudaDriver() {
+bool GateWaitsOfCudaDriver() {
   static const absl::Status* const gated =
       new absl::Status(GateWaitsOf("libcuda.so", ProcessCaptureGate()));
   if (gated->ok()) {
     VLOG(1) << "Multi-stream: cudaDeviceSynchronize and captures wait for each "
                "other";
-    return;
+    return true;
   }
   LOG_FIRST_N(INFO, 1)
       << "Multi-stream: cudaDeviceSynchronize of another thread fails while a "
          "step is captured, which is not recorded then: this CUDA driver is "
          "another one than those that are known ("
       << gated->message() << ")";
+  return false;
 }
 
 }  // namespace tensorflow::multistream

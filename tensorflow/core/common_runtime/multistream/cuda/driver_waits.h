@@ -39,8 +39,9 @@ void** PlaceOfFunction(const unsigned char* entry);
 // library.
 absl::Status GateWaitsOf(const std::string& library, CaptureGate* gate);
 
-// The same for the CUDA driver, once it is loaded. Logs failures.
-void GateWaitsOfCudaDriver();
+// The same for the CUDA driver, once it is loaded. Logs failures. Returns
+// whether the driver's waits go through the gate.
+bool GateWaitsOfCudaDriver();
 
 }  // namespace tensorflow::multistream
 
