@@ -81,6 +81,52 @@ check(total("replays_verified") == replayed() > 120, f"{total('replays_verified'
     )
 
 
+@pytest.mark.parametrize("variable", ["BATCHES", "LENGTHS"])
+@pytest.mark.parametrize("pool", ["false", "true"])
+def test_pieces_are_padded(variable: str, pool: str) -> None:
+    """Around an op on the host. The sum is over entries, which a recording masks."""
+    run(
+        f"is_length = {variable == 'LENGTHS'}\n",
+        """
+ws = [whole(6, 6) for _ in range(6)]
+shape, axis = ([3, None, 6], 1) if is_length else ([None, 6], 1)
+
+def layers(x, mod):
+    for w in ws:
+        x = mod(x @ w, 7.0) - 3.0
+    return x
+
+@tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
+def model(x):
+    with tf.device(GPU):
+        y = layers(x, tf.math.floormod)
+        with tf.device("/CPU:0"):
+            z = tf.strings.to_number(tf.strings.as_string(y, precision=9))
+        z = layers(z, tf.math.floormod)
+        return z + y, tf.reduce_sum(z, 1)
+
+def client(i):
+    mine = np.random.default_rng(i)
+    for _ in range(80):
+        size = int(mine.integers(1, 17))
+        x = mine.integers(-8, 9, [size if n is None else n for n in shape]).astype(np.float32)
+        y = layers(x, np.mod)
+        z = layers(y, np.mod)
+        for found, expected in zip(model(tf.constant(x)), (z + y, z.sum(1)), strict=True):
+            check(np.array_equal(found, expected), f"{size}")
+
+run_threads([lambda i=i: client(i) for i in range(4)])
+report = tf.cuda.capture_report()
+# Of a recorded length there is one with and one without masks.
+check(total("recordings") <= 2 * 2 * (3 + 3 * is_length), str(total("recordings")))
+check(report.share > 0.8, str(report))
+""",
+        batches="4,8,16" if variable == "BATCHES" else "64",
+        **({"TF_MULTI_STREAM_CAPTURE_LENGTHS": "4,8,16"} if variable == "LENGTHS" else {}),
+        TF_GPU_STREAM_GROUP_SHARE_MEM_POOL=pool,
+    )
+
+
 def test_rows_of_earlier_batches_do_not_show() -> None:
     """Padding rows in a recording's memory hold arbitrary values, such as NaN."""
     run(

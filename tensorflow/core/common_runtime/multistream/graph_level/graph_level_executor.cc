@@ -148,25 +148,8 @@ class GraphLevelExecutor : public Executor {
       }
       return absl::OkStatus();
     }
-    std::vector<std::unique_ptr<Executor>> recorders;
-    TF_RETURN_IF_ERROR(MakeRecorders(params, recorded, make_stock, &recorders));
-    std::unique_ptr<Paddings> paddings;
-    // No padding in training: the step would learn from the added rows.
-    const bool pads =
-        !options_.capture_batches.empty() || !options_.capture_lengths.empty();
-    if (pads && !capturable.changes_variables) {
-      paddings = std::make_unique<Paddings>(recorded, options_.capture_batches,
-                                            options_.capture_lengths);
-    }
-    captured_ = std::make_unique<CapturedSteps>(
-        leader_, options_, required, name_, capturable, std::move(paddings),
-        std::move(recorders),
-        [this, params, make_stock](
-            const Graph& masked, std::vector<std::unique_ptr<Executor>>* made) {
-          return MakeRecorders(params, masked, make_stock, made,
-                               /*is_late=*/true);
-        });
-    return absl::OkStatus();
+    return MakeCaptured(params, recorded, make_stock, capturable, required,
+                        name_, &captured_);
   }
 
   // A step that has ended on the host may still run on its stream and read the
@@ -223,6 +206,35 @@ class GraphLevelExecutor : public Executor {
         is_late);
   }
 
+  // What records and replays the calls of `recorded`, a graph or a piece.
+  absl::Status MakeCaptured(const LocalExecutorParams& params,
+                            const Graph& recorded,
+                            const MakeStockExecutor& make_stock,
+                            const Capturable& capturable,
+                            const std::string& required,
+                            const std::string& name,
+                            std::unique_ptr<CapturedSteps>* made) {
+    std::vector<std::unique_ptr<Executor>> recorders;
+    TF_RETURN_IF_ERROR(MakeRecorders(params, recorded, make_stock, &recorders));
+    std::unique_ptr<Paddings> paddings;
+    // No padding in training: the step would learn from the added rows.
+    const bool pads =
+        !options_.capture_batches.empty() || !options_.capture_lengths.empty();
+    if (pads && !changes_state()) {
+      paddings = std::make_unique<Paddings>(recorded, options_.capture_batches,
+                                            options_.capture_lengths);
+    }
+    *made = std::make_unique<CapturedSteps>(
+        leader_, options_, required, name, capturable, std::move(paddings),
+        std::move(recorders),
+        [this, params, make_stock](
+            const Graph& masked, std::vector<std::unique_ptr<Executor>>* made) {
+          return MakeRecorders(params, masked, make_stock, made,
+                               /*is_late=*/true);
+        });
+    return absl::OkStatus();
+  }
+
   // Makes pieces_ of a graph that cannot be captured as a whole, and executors
   // of what is between, if a piece can be captured. Sets how many launches are
   // `captured`, or why there are `no_pieces`.
@@ -246,18 +258,17 @@ class GraphLevelExecutor : public Executor {
       CaptureReport::Describe(name, piece.launches,
                               piece.in_loop ? CaptureReport::Is::kPieceOfLoop
                                             : CaptureReport::Is::kPiece);
-      std::vector<std::unique_ptr<Executor>> executors, recorders;
+      std::vector<std::unique_ptr<Executor>> executors;
       TF_RETURN_IF_ERROR(
           MakeGroupExecutors(params, *piece.graph, make_stock, &executors));
-      TF_RETURN_IF_ERROR(MakeRecorders(
+      std::unique_ptr<CapturedSteps> captured_piece;
+      TF_RETURN_IF_ERROR(MakeCaptured(
           params, piece.recorded == nullptr ? *piece.graph : *piece.recorded,
-          make_stock, &recorders));
+          make_stock, piece.capturable, /*required=*/"", name,
+          &captured_piece));
       pieces_.push_back(std::make_unique<PieceRunner>(
           leader_, piece.name, piece.launches, std::move(executors),
-          std::make_unique<CapturedSteps>(
-              leader_, options_, /*required=*/"", name, piece.capturable,
-              /*paddings=*/nullptr, std::move(recorders)),
-          &back_off_));
+          std::move(captured_piece), &back_off_));
     }
     CaptureReport::Describe(name_, cut.launches - in_loops,
                             CaptureReport::Is::kGraph);

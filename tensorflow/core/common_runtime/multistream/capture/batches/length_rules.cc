@@ -262,9 +262,11 @@ class Rules : public LengthMoves {
     const std::string& op = op_.node->type_string();
     const bool is_convolution =
         op == "Conv2D" || op == "_FusedConv2D" || op == "DepthwiseConv2dNative";
+    const auto format = Attr<std::string>("data_format", "");
+    const bool is_nchw = format == "NCHW";
     if (!is_convolution || Rank(0) != 4 ||
         Attr<std::string>("padding", "") != "SAME" ||
-        Attr<std::string>("data_format", "") != "NHWC") {
+        !(is_nchw || format == "NHWC")) {
       return kMixes;
     }
     for (int i = 1; i < Inputs(); ++i) {
@@ -272,12 +274,13 @@ class Rules : public LengthMoves {
     }
     dims_ = Of(0);
     const auto strides = Attr<std::vector<int64_t>>("strides", {});
-    for (int d : {1, 2}) {
+    const int height = is_nchw ? 2 : 1;
+    for (int d : {height, height + 1}) {
       if (!dims_[d].is_length()) continue;
       if (strides.size() != 4 || strides[d] != 1) return kMixes;
       if (std::string why = Mask(0, d, Fill::kZero); !why.empty()) return why;
     }
-    return dims_[3].is_length() ? kAlong : "";
+    return dims_[is_nchw ? 1 : 3].is_length() ? kAlong : "";
   }
 
   // Along axes.

@@ -126,6 +126,12 @@ TEST(LengthRulesTest, Products) {
       {"Conv2D(entries[2,3,4,1], const[3,3,1,2]) strides=[1,1,1,1] "
        "padding=SAME",
        "[2,3,4,2] of [2,5,4,2] in 2, 0:1 0"},
+      {"Conv2D(Transpose(entries[2,3,4,1], {0,3,1,2}), const[3,3,1,2]) "
+       "strides=[1,1,1,1] padding=SAME data_format=NCHW",
+       "[2,2,3,4] of [2,2,5,4] in 4, 0:2 0"},
+      {"Conv2D(entries[2,3,4,1], const[3,3,1,15]) strides=[1,1,1,1] "
+       "padding=SAME data_format=NCHW",
+       kAlong},
       {"Conv2D(entries[2,3,4,1], const[3,3,1,2]) strides=[1,2,1,1] "
        "padding=SAME",
        kMixes},

@@ -357,11 +357,13 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   if (goes_on && status.ok()) {
     // As in stock TensorFlow, the step ends once enqueued: users of its results
     // come later on the streams.
-    // The op that a piece is holds its arguments (op_holds.h).
+    // The op that a piece is holds its arguments (op_holds.h), but not their
+    // padded copies.
+    const bool are_held = step_.is_piece && call->padding() == nullptr;
     if (IsKept(Rule::kStagedUntilCompleted) &&
-        !(step_.is_piece && copies->staged.TotalBytes() == 0)) {
+        !(are_held && copies->staged.TotalBytes() == 0)) {
       group_->WhenCompleted([staged = std::move(copies->staged),
-                             arguments = step_.is_piece
+                             arguments = are_held
                                              ? std::vector<Tensor>()
                                              : call->inputs().arguments] {});
     }
