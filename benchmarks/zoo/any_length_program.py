@@ -1,11 +1,11 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Serves BERT with sentences of any length: python -m zoo.any_length_program SECONDS.
+"""Serves BERT with sentences of any length: python -m zoo.any_length_program SECONDS [LENGTH].
 
 Run it in benchmarks/, with none of the runtime's variables, and with those of stream groups,
 capture and `TF_MULTI_STREAM_CAPTURE_LENGTHS`. Each of 16 threads sends batches whose sentences have
-1 to 64 tokens, and compares each result with that of the function without capture: within 0.0001,
-as another length may give other last bits. The output is JSON.
+1 to LENGTH (64) tokens, and compares each result with that of the function without capture: within
+0.0001, as another length may give other last bits. The output is JSON.
 """
 
 import json
@@ -21,10 +21,10 @@ from client_threads import run_clients
 
 from zoo import models
 
-_CLIENTS, _LENGTHS, _TURNS = 16, 64, 12
+_CLIENTS, _TURNS = 16, 12
 
 
-def main(seconds: float) -> None:
+def main(seconds: float, longest: int = 64) -> None:
     """Measures the model."""
     random = np.random.RandomState(1)
     with tf.device("/GPU:0"):  # a real GPU does not need it
@@ -40,7 +40,7 @@ def main(seconds: float) -> None:
                 random.randint(0, 2000, (models.BATCH, length)).astype(np.int32),
                 (np.arange(length) < random.randint(1, length + 1, (models.BATCH, 1))).astype("i4"),
             )
-            for length in range(1, _LENGTHS + 1)
+            for length in range(1, longest + 1)
         ]
         right = [plain(*map(tf.constant, query)).numpy() for query in queries]
         function = tf.function(signature, input_signature=specs)
@@ -55,10 +55,10 @@ def main(seconds: float) -> None:
             for query in queries:
                 serve(*query)
         worst = [0.0] * _CLIENTS
-        order = [random.permutation(_LENGTHS) for _ in range(_CLIENTS)]
+        order = [random.permutation(longest) for _ in range(_CLIENTS)]
 
         def call(client: int, count: int) -> None:
-            i = order[client][count % _LENGTHS]
+            i = order[client][count % longest]
             difference = np.abs(serve(*queries[i]) - right[i]).max()
             worst[client] = max(worst[client], float(difference))
 
@@ -82,4 +82,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main(float(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -148,11 +148,11 @@ def said(row: dict[str, Any]) -> str:
     return text
 
 
-def _run(variables: dict[str, str], *arguments: str) -> Any:
+def _run(variables: dict[str, str], *arguments: str, program: str = "zoo.program") -> Any:
     environment = {**os.environ, **variables}
     paths = [str(_ROOT / "benchmarks"), str(_ROOT / ".venv/zoo")]
     environment["PYTHONPATH"] = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "zoo.program", *arguments]
+    command = [sys.executable, "-m", program, *arguments]
     try:
         done = subprocess.run(
             command, env=environment, text=True, capture_output=True, timeout=_SECONDS, check=False

@@ -20,10 +20,9 @@ ROW = {"model": "m", "mode": "inference", "share_of_launches": 0.5, "same_bits":
 ROW |= {"speedup": 2.0, "first_op_in_the_way": ""}
 
 
-@pytest.mark.parametrize("model", ["DeepCTR: DIN", "TensorFlow: loop by lengths"])
-def test_a_model_is_captured(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
-    row = command.measure(model, "inference", 0.1)
+    row = command.measure("DeepCTR: DIN", "inference", 0.1)
     assert (row["share_of_launches"], row["same_bits"]) == (1.0, "yes"), row
     assert 0 < row["lowest_ms"] <= row["captured_ms"] <= row["highest_ms"]
 
@@ -43,6 +42,15 @@ def test_a_model_is_served(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     row = command.measure(model, "serving", 0.3)
     assert (row["share_of_launches"], row["same_bits"]) == (1.0, "yes"), row
     assert row["captured_per_second"] > 0 and row["one_stream_per_second"] > 0
+
+
+def test_sentences_of_any_length_are_served() -> None:
+    """Two recordings on each group serve BERT with one to eight tokens, by stream groups alone."""
+    variables = {"TF_MULTI_STREAM_EMULATED_GPUS": "1", "TF_GPU_STREAM_GROUP_COUNT": "2"}
+    variables |= {"TF_MULTI_STREAM_CAPTURE_LENGTHS": "4,8"}
+    figures = command._run(variables, "0.3", "8", program="zoo.any_length_program")
+    assert 0.5 < figures["replayed"] <= 1.0 and 0 < figures["recordings"] <= 8, figures
+    assert figures["worst_difference"] < 1e-4 and figures["calls_per_second"] > 0, figures
 
 
 @pytest.mark.parametrize("same", ["yes", "no"])
