@@ -117,8 +117,9 @@ def client(i):
 
 run_threads([lambda i=i: client(i) for i in range(4)])
 report = tf.cuda.capture_report()
-# Of a recorded length there is one with and one without masks.
-check(total("recordings") <= 2 * 2 * (3 + 3 * is_length), str(total("recordings")))
+# Of a recorded length there is one with and one without masks, and there may be one of the first
+# length, from calls before another one came.
+check(total("recordings") <= 2 * 2 * (3 + 4 * is_length), str(total("recordings")))
 check(report.share > 0.8, str(report))
 """,
         batches="4,8,16" if variable == "BATCHES" else "64",
