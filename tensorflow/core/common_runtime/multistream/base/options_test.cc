@@ -404,7 +404,7 @@ TEST(OptionsTest, Capture) {
   EXPECT_TRUE(options.without_effect.empty());
 }
 
-// Whoever asks for stream groups alone serves a model.
+// A program that asks for stream groups alone serves a model.
 TEST(OptionsTest, StreamGroupsAtGraphLevelCaptureInference) {
   for (const char* counts : {"2", "1,8"}) {
     const Options options = Get({{kGroupCountVariable, counts}});

@@ -126,12 +126,11 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     }
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
     if (options_.captures()) {
-      const bool waits_are_gated = GateWaitsOfCudaDriver();
-      for (SessionStreams& session : streams) {
-        // A step that nobody asked to capture must not be in the way of
+      if (!GateWaitsOfCudaDriver() && options_.capture_is_default) {
+        // Capture that the program did not ask for must not be in the way of
         // cudaDeviceSynchronize.
-        if (!waits_are_gated && options_.capture_is_default &&
-            session.capture == CaptureMode::kInference) {
+        for (SessionStreams& session : streams) {
+          if (session.capture != CaptureMode::kInference) continue;
           session.capture = CaptureMode::kMarked;
         }
       }

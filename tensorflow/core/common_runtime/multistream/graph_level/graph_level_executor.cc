@@ -148,8 +148,10 @@ class GraphLevelExecutor : public Executor {
       }
       return absl::OkStatus();
     }
-    return MakeCaptured(params, recorded, make_stock, capturable, required,
-                        name_, &captured_);
+    TF_ASSIGN_OR_RETURN(
+        captured_, NewCapturedSteps(params, recorded, make_stock, capturable,
+                                    required, name_));
+    return absl::OkStatus();
   }
 
   // A step that has ended on the host may still run on its stream and read the
@@ -207,13 +209,10 @@ class GraphLevelExecutor : public Executor {
   }
 
   // What records and replays the calls of `recorded`, a graph or a piece.
-  absl::Status MakeCaptured(const LocalExecutorParams& params,
-                            const Graph& recorded,
-                            const MakeStockExecutor& make_stock,
-                            const Capturable& capturable,
-                            const std::string& required,
-                            const std::string& name,
-                            std::unique_ptr<CapturedSteps>* made) {
+  absl::StatusOr<std::unique_ptr<CapturedSteps>> NewCapturedSteps(
+      const LocalExecutorParams& params, const Graph& recorded,
+      const MakeStockExecutor& make_stock, const Capturable& capturable,
+      const std::string& required, const std::string& name) {
     std::vector<std::unique_ptr<Executor>> recorders;
     TF_RETURN_IF_ERROR(MakeRecorders(params, recorded, make_stock, &recorders));
     std::unique_ptr<Paddings> paddings;
@@ -224,7 +223,7 @@ class GraphLevelExecutor : public Executor {
       paddings = std::make_unique<Paddings>(recorded, options_.capture_batches,
                                             options_.capture_lengths);
     }
-    *made = std::make_unique<CapturedSteps>(
+    return std::make_unique<CapturedSteps>(
         leader_, options_, required, name, capturable, std::move(paddings),
         std::move(recorders),
         [this, params, make_stock](
@@ -232,7 +231,6 @@ class GraphLevelExecutor : public Executor {
           return MakeRecorders(params, masked, make_stock, made,
                                /*is_late=*/true);
         });
-    return absl::OkStatus();
   }
 
   // Makes pieces_ of a graph that cannot be captured as a whole, and executors
@@ -261,14 +259,15 @@ class GraphLevelExecutor : public Executor {
       std::vector<std::unique_ptr<Executor>> executors;
       TF_RETURN_IF_ERROR(
           MakeGroupExecutors(params, *piece.graph, make_stock, &executors));
-      std::unique_ptr<CapturedSteps> captured_piece;
-      TF_RETURN_IF_ERROR(MakeCaptured(
-          params, piece.recorded == nullptr ? *piece.graph : *piece.recorded,
-          make_stock, piece.capturable, /*required=*/"", name,
-          &captured_piece));
+      TF_ASSIGN_OR_RETURN(
+          std::unique_ptr<CapturedSteps> of_piece,
+          NewCapturedSteps(
+              params,
+              piece.recorded == nullptr ? *piece.graph : *piece.recorded,
+              make_stock, piece.capturable, /*required=*/"", name));
       pieces_.push_back(std::make_unique<PieceRunner>(
           leader_, piece.name, piece.launches, std::move(executors),
-          std::move(captured_piece), &back_off_));
+          std::move(of_piece), &back_off_));
     }
     CaptureReport::Describe(name_, cut.launches - in_loops,
                             CaptureReport::Is::kGraph);

@@ -357,13 +357,12 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   if (goes_on && status.ok()) {
     // As in stock TensorFlow, the step ends once enqueued: users of its results
     // come later on the streams.
-    // The op that a piece is holds its arguments (op_holds.h), but not their
-    // padded copies.
-    const bool are_held = step_.is_piece && call->padding() == nullptr;
+    // The op that a piece is holds its arguments (op_holds.h). Padded copies of
+    // them are the group's own memory, which its stream may reuse.
     if (IsKept(Rule::kStagedUntilCompleted) &&
-        !(are_held && copies->staged.TotalBytes() == 0)) {
+        !(step_.is_piece && copies->staged.TotalBytes() == 0)) {
       group_->WhenCompleted([staged = std::move(copies->staged),
-                             arguments = are_held
+                             arguments = step_.is_piece
                                              ? std::vector<Tensor>()
                                              : call->inputs().arguments] {});
     }
