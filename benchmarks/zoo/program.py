@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures one model in this process: python -m zoo.program MODEL MODE SECONDS RESULTS.
 
-MODE is `inference` (calls of a `tf.function`), `training` (Keras's `train_on_batch` with Adam) or
+MODE is `inference` (calls of a `tf.function`), `training` (Keras's `train_on_batch` with Adam),
+`fit` (the same by `fit` over a `tf.data.Dataset`; a time is an epoch's, by step) or
 `serving` (16 threads call a signature with a batch of any size; with stream groups, by
 `tf.cuda.serving_callable`). The file RESULTS gets the results, or losses, of the same inputs in
 every process. The last line of the output is the figures as JSON.
@@ -24,6 +25,7 @@ _LEGACY = ("DeepCTR", "Hugging Face", "TensorFlow Recommenders")
 _INPUTS = 6
 _COMPARED = 10  # calls of each input, in which recordings are made and replayed
 _CLIENTS = 16
+_STEPS = 60  # of an epoch
 
 
 def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
@@ -35,15 +37,19 @@ def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
     with tf.device("/GPU:0"):  # a real GPU does not need it
         made = importlib.import_module("zoo.models").make(name)
         inputs = [made.inputs() for _ in range(_INPUTS)]
+        # Keras 3 compiles by XLA unless told not to.
+        options = {} if is_legacy else {"jit_compile": False}
+        epochs = None
         if mode == "training":
-            # Keras 3 compiles by XLA unless told not to.
-            options = {} if is_legacy else {"jit_compile": False}
             step = _training(tf, made.keras, inputs, options)
+        elif mode == "fit":
+            step, epochs = _fit(tf, made.keras, inputs, options)
         elif mode == "serving":
             step = _serving(tf, made.call, inputs)
         else:
             step = _inference(tf, made.call, inputs)
-        found = [step(i % _INPUTS) for i in range(_COMPARED * _INPUTS)]
+        compared = _INPUTS if mode == "fit" else _COMPARED * _INPUTS
+        found = [step(i % _INPUTS) for i in range(compared)]
         np.savez(results, *(x for of_step in found for x in of_step))
         if mode == "serving":
             load, wrong = run_checked(
@@ -58,7 +64,7 @@ def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
                 raise RuntimeError(f"{wrong} of {load.calls} results are not those of one thread")
             times, seconds = load.milliseconds, load.seconds
         else:
-            times = _times(step, seconds)
+            times = _times(step, seconds) if epochs is None else epochs(seconds)
             seconds = sum(times) / 1e3
         figures: dict[str, Any] = {
             "per_second": len(times) / seconds,
@@ -127,20 +133,58 @@ def _serving(tf: Any, call: Any, inputs: list[Any]) -> Any:
     return lambda i: _arrays(tf, concrete(**{k: tf.constant(x) for k, x in arrays[i].items()}))
 
 
-def _training(tf: Any, model: Any, inputs: list[Any], options: dict[str, Any]) -> Any:
+def _compile(tf: Any, model: Any, inputs: list[Any], options: dict[str, Any]) -> list[Any]:
+    """Compiles the model for training; returns labels for each of the inputs."""
     outputs = model(tf.nest.map_structure(tf.constant, inputs[0]), training=False)
     outputs = tf.nest.flatten(outputs.logits if hasattr(outputs, "logits") else outputs)
     random = np.random.RandomState(1)
     labels = [
-        [random.randint(0, 2, tuple(x.shape)).astype(np.float32) for x in outputs] for _ in inputs
+        tuple(random.randint(0, 2, tuple(x.shape)).astype(np.float32) for x in outputs)
+        for _ in inputs
     ]
     model.compile(optimizer=tf.keras.optimizers.Adam(1e-3), loss="mse", **options)
+    return labels if len(outputs) > 1 else [of_output[0] for of_output in labels]
 
-    def step(i: int) -> list[Any]:
-        y = labels[i] if len(outputs) > 1 else labels[i][0]
-        return [np.ravel(model.train_on_batch(inputs[i], y))[:1]]
 
-    return step
+def _training(tf: Any, model: Any, inputs: list[Any], options: dict[str, Any]) -> Any:
+    labels = _compile(tf, model, inputs, options)
+    return lambda i: [np.ravel(model.train_on_batch(inputs[i], labels[i]))[:1]]
+
+
+def _fit(tf: Any, model: Any, inputs: list[Any], options: dict[str, Any]) -> Any:
+    """Returns a function that trains for an epoch, and one that trains for some seconds.
+
+    The first returns the loss, the second the milliseconds of a step in each epoch.
+    """
+    labels = _compile(tf, model, inputs, options)
+    batches = [
+        (tuple(x) if isinstance(x, list) else x, y) for x, y in zip(inputs, labels, strict=True)
+    ]
+    with tf.device("/CPU:0"):
+        stacked = tf.nest.map_structure(lambda *x: np.stack(x), *batches)
+        dataset = tf.data.Dataset.from_tensor_slices(stacked).repeat().prefetch(2)
+
+    class Epochs(tf.keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+        def __init__(self, seconds: float) -> None:
+            super().__init__()
+            self.end = time.monotonic() + seconds
+            self.times: list[float] = []
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.start = time.perf_counter()
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self.times.append((time.perf_counter() - self.start) * 1e3 / _STEPS)
+            self.model.stop_training = time.monotonic() >= self.end
+
+    def train(seconds: float) -> tuple[Any, list[float]]:
+        epochs = Epochs(seconds)
+        history = model.fit(
+            dataset, steps_per_epoch=_STEPS, epochs=100_000, verbose=0, callbacks=[epochs]
+        )
+        return np.float32(history.history["loss"][-1]), epochs.times
+
+    return lambda _: [train(0)[0]], lambda seconds: train(seconds)[1]
 
 
 if __name__ == "__main__":

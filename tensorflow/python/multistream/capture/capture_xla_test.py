@@ -177,3 +177,107 @@ check(replayed() == 0 and {says!r} in report(), report())
         clusters,
         functions,
     )
+
+
+def test_variables_that_xla_changes() -> None:
+    """tf-keras has XLA compile the update of each variable; here also dense and of rows."""
+    run(
+        """
+values = [floats(20, 8), floats(8, 8), floats(8)]
+
+def make(nested):
+    table, w, b = variables = [tf.Variable(value) for value in values]
+    slots = [[tf.Variable(tf.zeros_like(v)) for _ in range(2)] for v in variables]
+    rate, count = tf.Variable(0.05), tf.Variable(0, dtype=tf.int64)
+
+    def moments(gradient, m, v):
+        m.assign_add((gradient - m) * 0.1)
+        v.assign(v * 0.999 + tf.square(gradient) * 0.001)
+
+    def update(i, gradient):
+        m, v = slots[i]
+        power = tf.pow(0.9, tf.cast(count + 1, tf.float32))
+        (tf.function(moments) if nested else moments)(gradient, m, v)
+        variables[i].assign_sub(rate * m / (1.0 - power) / (tf.sqrt(v) + 1e-4))
+
+    def update_rows(gradient, ids):
+        table.scatter_sub(tf.IndexedSlices(gradient * rate, ids))
+
+    compiled = tf.function(update, jit_compile=True)
+    compiled_rows = tf.function(update_rows, jit_compile=True)
+    @on_gpu
+    def step(ids, target):
+        with tf.GradientTape() as tape:
+            rows = tf.gather(table, ids)
+            loss = tf.reduce_mean(tf.math.squared_difference(tf.tanh(rows @ w + b), target))
+        of_rows, *gradients = tape.gradient(loss, [rows, w, b])
+        for i, gradient in enumerate(gradients, 1):
+            compiled(i, gradient)
+        compiled_rows(of_rows, ids)
+        count.assign_add(1)
+        return loss, compiled_sum(w)
+    compiled_sum = tf.function(tf.reduce_sum, jit_compile=True)
+    return step, [*variables, *sum(slots, []), rate, count]
+
+batches = [(rng.permutation(20)[:5], floats(5, 8)) for _ in range(3)]
+for nested in (False, True):
+    alike(f"nested: {nested}", lambda: make(nested), *batches)
+
+def keep_old(i, variables):  # another reader keeps the memory of a value
+    kept[:] = [tf.identity(variables[1]), variables[3].read_value()] if i % 4 == 0 else []
+    if i % 9 == 0:
+        variables[-2].assign(0.01 * (i + 1))
+
+kept = []
+alike("others use the variables", lambda: make(False), *batches, runs=40, between=keep_old)
+""",
+        verify="0",
+    )
+
+
+def test_clusters_that_change_variables() -> None:
+    run(
+        """
+values = [floats(8, 16), floats(16, 3)]
+
+def make():
+    w, v = variables = [tf.Variable(value) for value in values]
+    slots = [tf.Variable(tf.zeros_like(x)) for x in variables]
+    @on_gpu
+    def step(x, target):
+        with tf.GradientTape() as tape:
+            y = tf.tanh(x @ w) @ v
+            loss = tf.reduce_mean(tf.math.squared_difference(y, target))
+        for x, m, g in zip(variables, slots, tape.gradient(loss, variables)):
+            m.assign(0.9 * m + tf.tanh(g) * 0.1)
+            x.assign_sub(0.05 * m / (1.0 + tf.abs(m)))
+        return loss
+    return step, variables + slots
+
+alike("clusters", make, *[(floats(12, 8), floats(12, 3)) for _ in range(3)])
+check("xla_run" in report(), report())
+""",
+        f"{CLUSTERS} {AT_ONCE}",
+        verify="0",
+    )
+
+
+def test_a_function_in_the_way_is_so_in_each_of_its_calls() -> None:
+    """Pieces would repeat the random numbers of a second call."""
+    run(
+        """
+noise = tf.function(lambda x: x + tf.random.normal([8], name="noise"), jit_compile=True)
+
+@tf.function(input_signature=spec)
+def outer(x):
+    with tf.device(GPU):
+        y = noise(tf.tanh(tf.sin(x) * 2.0) + 1.0)
+        return noise(tf.tanh(tf.sin(y) * 2.0) + 1.0) - tf.tanh(tf.sin(y) * 2.0) - 1.0
+
+x = floats(1, 8)
+found = [bits(outer(x))[0][1] for _ in range(30)]
+check(len(set(found)) == 30, "the same noise twice")
+""",
+        TF_MULTI_STREAM_CAPTURE_PIECES="1",
+        verify="0",
+    )

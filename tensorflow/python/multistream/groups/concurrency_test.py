@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Concurrent steps on stream groups give what one stream gives."""
 
+import pytest
+
 from multistream.testing import kit
 
 
@@ -62,6 +64,58 @@ def test_variable_is_never_seen_half_changed() -> None:
         assert any(0 < s.longest_launch_wait_micros < 1e9 for s in stats), stats
         assert eventually(lambda: not any(s.steps_waiting for s in tf.cuda.stream_stats()))
     """)
+
+
+@pytest.mark.parametrize("capture", ["off", "auto"])
+def test_variable_that_compiled_functions_change_and_read(capture: str) -> None:
+    """XLA changes a variable in place while kernels of other groups still have to read it."""
+    kit.run_checks(
+        """
+        with tf.device(GPU):
+            v = tf.Variable(tf.zeros([SIZE]))
+            w = tf.Variable(tf.eye(4096 if kit.ON_GPU else 64))  # milliseconds on a GPU
+
+        def spread(x):
+            first = tf.reduce_max(x)
+            late = w
+            for _ in range(10):
+                late = tf.matmul(late, w)
+            again = x + 1e-30 * (first + late[0, 1])
+            return tf.reduce_max(again) - tf.minimum(first, tf.reduce_min(again))
+
+        compiled_spread = tf.function(lambda: spread(v + 0.0), jit_compile=True)
+        compiled_add = tf.function(lambda x: v.assign_add(x), jit_compile=True)
+
+        @tf.function
+        def read():
+            with tf.device(GPU):
+                return spread(v.read_value())
+
+        @tf.function
+        def read_compiled():
+            with tf.device(GPU):
+                return compiled_spread()
+
+        @tf.function
+        def increment():
+            with tf.device(GPU):
+                compiled_add(tf.ones([SIZE]))
+
+        def reader():
+            for _ in range(STEPS):
+                check(not read().numpy().any(), "read")
+                check(not read_compiled().numpy().any(), "compiled read")
+
+        def writer():
+            for i in range(STEPS):
+                increment()
+                if i % 7 == 0: v.assign(tf.fill([SIZE], float(i)))
+                if i % 5 == 0: v.assign_add(tf.ones([SIZE]))
+
+        run_threads([reader] * THREADS + [writer])
+    """,
+        TF_MULTI_STREAM_CAPTURE=capture,
+    )
 
 
 def test_sessions_with_reference_variables() -> None:

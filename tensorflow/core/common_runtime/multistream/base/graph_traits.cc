@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/memory_types.h"
@@ -46,6 +47,15 @@ bool IsStepLocal(absl::string_view op) {
          op == "StackPushV2" || op == "StackPopV2" || op == "StackCloseV2";
 }
 
+// Ops whose kernels have a generator of random numbers.
+bool DrawsRandomNumbers(absl::string_view op) {
+  static const auto* ops = new Ops{
+      "RandomUniform",   "RandomStandardNormal", "RandomUniformInt",
+      "TruncatedNormal", "Multinomial",          "ParameterizedTruncatedNormal",
+      "RandomGammaV2",   "RandomShuffle"};
+  return ops->contains(op);
+}
+
 // Ops that the registry calls stateful and that may yet run on any group. Their
 // state is in host memory with a lock (random generators), in the resource that
 // they name (the ops that use the resource are judged), or in the step. All
@@ -55,14 +65,6 @@ bool IsHarmless(absl::string_view op) {
                                    "VariableV2",
                                    "Variable",
                                    "_VarHandlesOp",
-                                   "RandomUniform",
-                                   "RandomStandardNormal",
-                                   "RandomUniformInt",
-                                   "TruncatedNormal",
-                                   "ParameterizedTruncatedNormal",
-                                   "Multinomial",
-                                   "RandomGammaV2",
-                                   "RandomShuffle",
                                    "Assert",
                                    "Print",
                                    "PrintV2",
@@ -86,7 +88,7 @@ bool IsHarmless(absl::string_view op) {
                                    "_XlaRun",
                                    "_XlaMerge",
                                    "NoOp"};
-  return ops->contains(op);
+  return ops->contains(op) || DrawsRandomNumbers(op);
 }
 
 // Whether an input of this type is a variable or other state.
@@ -115,8 +117,13 @@ bool IsRecurrentLayer(const NodeDef& node) {
   return TryGetNodeAttr(node, "dropout", &dropout) && dropout == 0;
 }
 
+bool IsCompiledCall(const NodeDef& node) {
+  bool compiled = false;
+  return TryGetNodeAttr(node, "_XlaMustCompile", &compiled) && compiled;
+}
+
 bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library) {
-  if (IsXla(node.op())) return false;
+  if (IsXla(node.op()) || IsCompiledCall(node)) return false;
   if (library != nullptr && library->Contains(node.op())) return true;
   for (const auto& [name, value] : node.attr()) {
     if (NamesFunction(name, value)) return true;
@@ -146,6 +153,16 @@ class Walk {
   std::string ReasonFor(const NodeDef& node, bool takes_state) {
     const std::string& op = node.op();
     if (OnlyReads(op) || OnlyForwards(op) || IsStepLocal(op)) return "";
+    // Each group loads compiled code once, with random numbers of its own that
+    // begin with the same ones. In one group they never repeat.
+    if (in_compiled_ && DrawsRandomNumbers(op)) {
+      return absl::StrCat("node ", node.name(), " (", op,
+                          ") draws random numbers in code of XLA's");
+    }
+    const absl::Cleanup back = [this, was = in_compiled_] {
+      in_compiled_ = was;
+    };
+    in_compiled_ |= IsXla(op) || IsCompiledCall(node);
     bool calls = false;
     if (library_ != nullptr && library_->Contains(op)) {
       calls = true;
@@ -182,7 +199,7 @@ class Walk {
   }
 
   std::string ReasonForFunction(const std::string& name) {
-    if (!seen_.insert(name).second) return "";
+    if (!seen_.insert({name, in_compiled_}).second) return "";
     const FunctionDef* function =
         library_ == nullptr ? nullptr : library_->Find(name);
     if (function == nullptr) {
@@ -207,7 +224,8 @@ class Walk {
   }
 
   const FunctionLibraryDefinition* const library_;
-  absl::flat_hash_set<std::string> seen_;
+  bool in_compiled_ = false;  // XLA compiles what is being looked at
+  absl::flat_hash_set<std::pair<std::string, bool>> seen_;  // if in_compiled_
 };
 
 }  // namespace
@@ -273,6 +291,9 @@ std::string LeaderReason(const Node& node,
   if (OnlyReads(op) || OnlyForwards(op) || IsCall(node.def(), library)) {
     return "";
   }
+  if (IsCompiledCall(node.def())) {
+    return Walk(library).ReasonFor(node.def(), takes_resource);
+  }
   return OwnReason(node.def(), node.op_def(), takes_resource);
 }
 
@@ -280,6 +301,10 @@ bool MayChangeState(const OpKernel& kernel,
                     const FunctionLibraryDefinition* library) {
   const DataTypeVector& inputs = kernel.input_types();
   if (std::none_of(inputs.begin(), inputs.end(), IsState)) return false;
+  if (IsCompiledCall(kernel.def())) {
+    return library == nullptr ||
+           !Walk(library).ReasonFor(kernel.def(), /*takes_state=*/true).empty();
+  }
   const absl::string_view op = kernel.type_string_view();
   return !OnlyReads(op) && !OnlyForwards(op) && !IsStepLocal(op) &&
          !IsCall(kernel.def(), library);

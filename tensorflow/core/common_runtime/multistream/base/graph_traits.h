@@ -42,6 +42,10 @@ GraphTraits ClassifyGraph(const Graph& graph,
 // keeps descriptors, but launches under the lock that guards them.
 bool IsRecurrentLayer(const NodeDef& node);
 
+// Whether XLA compiles the function that the node calls (`jit_compile=True`).
+// The node's kernel then launches the compiled code itself.
+bool IsCompiledCall(const NodeDef& node);
+
 // Whether the node only calls a function, whose nodes do the work as ops of
 // their own.
 bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library);
@@ -61,7 +65,8 @@ bool MayReadReference(const NodeDef& node,
 
 // Whether a kernel itself may change a variable: the kernel takes a resource or
 // reference, is not known to only read or forward it, and is not a call, which
-// leaves the work to a function's nodes.
+// leaves the work to a function's nodes. A function that XLA compiles is looked
+// at in `library`; if that is nullptr, the function may change the variable.
 bool MayChangeState(const OpKernel& kernel,
                     const FunctionLibraryDefinition* library);
 

@@ -48,6 +48,16 @@ FDH::Node CallOf(const std::string& function) {
            {"f", FDH::FunctionRef(function)}}};
 }
 
+std::unique_ptr<OpKernel> KernelOf(const NodeDef& node) {
+  DeviceBase device(Env::Default());
+  absl::Status status;
+  std::unique_ptr<OpKernel> kernel =
+      CreateOpKernel(DEVICE_CPU, &device, cpu_allocator(), node,
+                     TF_GRAPH_DEF_VERSION, &status);
+  EXPECT_TRUE(status.ok()) << status;
+  return kernel;
+}
+
 class GraphTraitsTest : public ::testing::Test {
  protected:
   GraphTraitsTest() : library_(OpRegistry::Global(), FunctionDefLibrary()) {
@@ -59,6 +69,11 @@ class GraphTraitsTest : public ::testing::Test {
                    {{{"r"}, "ReadVariableOp", {"v"}, {{"dtype", DT_FLOAT}}}}),
         FunctionOf("assigns", {change}),
         FunctionOf("calls", {CallOf("assigns")}),
+        FunctionOf("draws", {{{"n"},
+                              "RandomStandardNormal",
+                              {"x"},
+                              {{"T", DT_INT32}, {"dtype", DT_FLOAT}}}}),
+        FunctionOf("calls_draws", {CallOf("draws")}),
         FunctionOf("recurs", {CallOf("recurs")}),
         // The condition and the body of a loop.
         FDH::Create(
@@ -187,6 +202,37 @@ TEST_F(GraphTraitsTest, ReadersOfVariablesRunOnAnyGroupAndAreNamed) {
   ExpectAnyGroup();
   Call("reads", "StatefulPartitionedCall");
   ExpectAnyGroup();
+  // Unless XLA compiles the function, whose ops then launch nothing themselves.
+  Call("reads", "StatefulPartitionedCall")->AddAttr("_XlaMustCompile", true);
+  ExpectAnyGroup({"call"});
+}
+
+TEST_F(GraphTraitsTest, RandomNumbersOfCompiledCodeAreTheLeaders) {
+  for (const char* function : {"draws", "calls_draws"}) {
+    Call(function, "StatefulPartitionedCall");
+    ExpectAnyGroup();
+    Node* plain = Call(function, "StatefulPartitionedCall");
+    Node* call = graph_->CopyNode(plain);
+    call->set_name("compiled");
+    call->AddAttr("_XlaMustCompile", true);
+    ExpectLeaderOnly({"RandomStandardNormal", "code of XLA's"});
+  }
+}
+
+TEST_F(GraphTraitsTest, ACompiledCallChangesWhatItsFunctionChanges) {
+  for (const auto& [function, changes] :
+       {std::pair{"reads", false}, {"assigns", true}, {"calls", true}}) {
+    Node* call = Call(function, "StatefulPartitionedCall");
+    EXPECT_EQ(LeaderReason(*call, &library_), "");
+    const std::unique_ptr<OpKernel> plain = KernelOf(call->def());
+    EXPECT_FALSE(MayChangeState(*plain, &library_)) << function;
+    call->AddAttr("_XlaMustCompile", true);
+    EXPECT_EQ(LeaderReason(*call, &library_).empty(), !changes) << function;
+    const std::unique_ptr<OpKernel> compiled = KernelOf(call->def());
+    EXPECT_EQ(MayChangeState(*compiled, &library_), changes) << function;
+    EXPECT_TRUE(MayChangeState(*compiled, /*library=*/nullptr));
+    Restart();
+  }
 }
 
 // Calls and receives wait for other nodes, and those may read the variable.
@@ -345,11 +391,8 @@ TEST(MayChangeStateTest, OnlyKernelsThatWriteWhatTheyAreGiven) {
     NodeDef node;
     absl::Status status = NodeDefBuilder(builder).Finalize(&node);
     ASSERT_TRUE(status.ok()) << status;
-    DeviceBase device(Env::Default());
-    const std::unique_ptr<OpKernel> kernel =
-        CreateOpKernel(DEVICE_CPU, &device, cpu_allocator(), node,
-                       TF_GRAPH_DEF_VERSION, &status);
-    ASSERT_TRUE(status.ok()) << status;
+    const std::unique_ptr<OpKernel> kernel = KernelOf(node);
+    ASSERT_NE(kernel, nullptr);
     EXPECT_EQ(MayChangeState(*kernel, /*library=*/nullptr), changes_state)
         << node.op();
   }

@@ -34,7 +34,11 @@ OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
     const bool writes = input.RefCountIsOne();
     Add(input, writes);
   }
-  const bool writes = MayChangeState(*kernel, /*library=*/nullptr);
+  const FunctionLibraryRuntime* functions = context->function_library();
+  const bool writes =
+      MayChangeState(*kernel, functions == nullptr
+                                  ? nullptr
+                                  : functions->GetFunctionLibraryDefinition());
   ForEachVariable(context,
                   [this, writes](const ResourceHandle&, Var* variable) {
                     tf_shared_lock lock(*variable->mu());

@@ -4,10 +4,12 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -58,11 +60,8 @@ const NameAttrList* CalledBy(const AttrSlice& attributes) {
 // these shapes. A call also runs the function; with clusters, _XlaRun does,
 // which finds it by a string key.
 bool IsCompiledCall(const Node& node) {
-  bool compiled = false;
   return node.type_string() == "_XlaCompile" ||
-         (IsPlainCall(node.type_string()) &&
-          TryGetNodeAttr(node.attrs(), "_XlaMustCompile", &compiled) &&
-          compiled);
+         multistream::IsCompiledCall(node.def());
 }
 
 bool IsGather(const Node& node) {
@@ -74,50 +73,34 @@ bool IsGather(const Node& node) {
 // read or change the variable.
 bool MayHaveHandle(const Node& node) {
   return IsCompiled(node) || IsVariableArgument(node) || HandsValueOn(node) ||
-         ChangesVariables(node) || IsGather(node) || GivesVariableShape(node) ||
-         node.type_string() == "VarHandleOp" ||
+         ChangesVariables(node.type_string()) || IsGather(node) ||
+         GivesVariableShape(node) || node.type_string() == "VarHandleOp" ||
          node.type_string() == "ReadVariableOp";
 }
 
-// Whether an op for which `is_of_kind` holds takes the variable handle that
-// `node` gives.
-bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
+// Whether `is_of_kind` holds for an edge that takes the variable handle that
+// `node` gives to an op.
+bool IsTakenBy(absl::FunctionRef<bool(const Edge&)> is_of_kind,
+               const Node& node) {
   return WalkFinds(node, [is_of_kind](const Node& next, auto go_to) {
     for (const Edge* edge : next.out_edges()) {
       if (edge->IsControlEdge()) continue;
-      if (is_of_kind(*edge->dst())) return true;
+      if (is_of_kind(*edge)) return true;
       if (HandsValueOn(*edge->dst())) go_to(edge->dst());
     }
     return false;
   });
 }
 
-// The sorted indices of the arguments of `function` that are must-be-constant:
-// needed on the host when XLA compiles the function, by XLA's own analysis. An
-// axis, a shape and a number of rows are; they become part of the compiled
-// code. `library` contains the function and all functions that it calls.
-absl::StatusOr<std::vector<int>> CompileTimeConstants(
-    const NameAttrList& function, const FunctionLibraryDefinition& library) {
-  // No device needed: the runtime only builds the graphs of functions.
-  const ProcessFunctionLibraryRuntime process(
-      /*device_mgr=*/nullptr, Env::Default(), /*config=*/nullptr,
-      TF_GRAPH_DEF_VERSION, &library, OptimizerOptions());
-  FunctionLibraryRuntime* runtime =
-      process.GetFLR(ProcessFunctionLibraryRuntime::kDefaultFLRDevice);
-  FunctionLibraryRuntime::Handle handle;
-  TF_RETURN_IF_ERROR(runtime->Instantiate(
-      function.name(), AttrSlice(&function.attr()), &handle));
-  const FunctionBody* body = runtime->GetFunctionBody(handle);
-  if (body == nullptr) return absl::InternalError("a function has no graph");
-  std::vector<bool> constant(body->arg_types.size());
-  TF_RETURN_IF_ERROR(BackwardsConstAnalysis(
-      *body->graph, &constant, /*compile_time_const_nodes=*/nullptr, runtime));
-  std::vector<int> indices;
-  for (size_t i = 0; i < constant.size(); ++i) {
-    if (constant[i]) indices.push_back(static_cast<int>(i));
-  }
-  return indices;
-}
+// A function that XLA compiles, or that such a function calls.
+struct CompiledFunction {
+  std::string obstacle;  // why it must not be recorded
+  // Sorted indices of arguments. The first are must-be-constant: needed on the
+  // host when XLA compiles the function, by XLA's own analysis. An axis, a
+  // shape and a number of rows are; they become part of the compiled code.
+  std::vector<int> constants;
+  std::vector<int> changed;  // variables that the function changes
+};
 
 // Whether the outputs of `node` depend only on types, shapes and constants: on
 // no input value of the graph, and on no variable.
@@ -152,9 +135,7 @@ class Classifier {
     }
     if (has_loops) FindTransfersInLoops(graph);
     if (!found.obstacle.empty()) return;
-    if (found.changes_variables && found.is_compiled) {
-      found.obstacle = "it changes variables, and XLA compiles some of it";
-    } else if (found.changes_variables && !found.checks.empty()) {
+    if (found.changes_variables && !found.checks.empty()) {
       found.obstacle = "it changes variables, and an Assert may fail";
     } else if (!found.changes_variables && found.sends.empty() &&
                found.results.empty()) {
@@ -191,7 +172,7 @@ class Classifier {
     if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
     if (IsCompiledCall(node)) return ObstacleInCluster(node);
     if (node.type_string() == "_XlaRun") return "";
-    if (ChangesVariables(node)) {
+    if (ChangesVariables(node.type_string())) {
       found.changes_variables = true;
       return IsHostValue(node.input_type(node.num_inputs() - 1))
                  ? "takes a value on the host"
@@ -244,53 +225,112 @@ class Classifier {
     }
     const NameAttrList* function = CalledBy(node.attrs());
     if (function == nullptr) return "has no function";
-    if (std::string why = ObstacleInFunction(function->name()); !why.empty()) {
-      return why;
-    }
-    return ObstacleAtConstants(node, *function);
+    const CompiledFunction& compiled = Compiled(*function);
+    if (!compiled.obstacle.empty()) return compiled.obstacle;
+    found.changes_variables |= !compiled.changed.empty();
+    return ObstacleAtConstants(node, function->name(), compiled.constants);
   }
 
   // Refuses must-be-constant arguments whose values are not decided by shapes:
   // to compile, XLA would copy a value to the host, which waits for the GPU,
   // and the code is valid for one value only.
-  std::string ObstacleAtConstants(const Node& node,
-                                  const NameAttrList& function) {
-    const absl::StatusOr<std::vector<int>> constants =
-        CompileTimeConstants(function, library_);
-    if (!constants.ok()) return std::string(constants.status().message());
-    for (const int i : *constants) {
+  std::string ObstacleAtConstants(const Node& node, const std::string& function,
+                                  const std::vector<int>& constants) {
+    for (const int i : constants) {
       const Node* value = nullptr;
       const absl::Status status = node.input_node(i, &value);
       if (!status.ok()) return std::string(status.message());
       if (!IsDecidedByShapes(*value)) {
         return absl::StrCat(
-            "compiles ", function.name(), " for one value of '",
-            library_.Find(function.name())->signature().input_arg(i).name(),
+            "compiles ", function, " for one value of '",
+            library_.Find(function)->signature().input_arg(i).name(),
             "', as of an axis or a size");
       }
     }
     return "";
   }
 
-  std::string ObstacleInFunction(const std::string& name) {
-    const FunctionDef* function = library_.Find(name);
-    if (function == nullptr) return absl::StrCat("compiles ", name);
-    if (!seen_.insert(name).second) return "";
-    for (const NodeDef& op : function->node_def()) {
-      if (IsListed(op.op()) || op.op() == "ReadVariableOp" ||
-          op.op() == "ResourceGather") {
-        continue;
-      }
-      const NameAttrList* called =
-          IsPlainCall(op.op()) ? CalledBy(op) : nullptr;
-      if (called == nullptr) {
-        return absl::StrCat("compiles ", op.op(), " '", op.name(), "'");
-      }
-      if (std::string why = ObstacleInFunction(called->name()); !why.empty()) {
-        return why;
+  // A function that calls itself is an obstacle: XLA does not compile it.
+  const CompiledFunction& Compiled(const NameAttrList& function) {
+    auto [it, is_new] = compiled_.try_emplace(function.name());
+    if (is_new) {
+      it->second.obstacle = absl::StrCat("compiles ", function.name());
+      CompiledFunction compiled = LookAt(function);
+      it = compiled_.insert_or_assign(function.name(), std::move(compiled))
+               .first;
+    }
+    return it->second;
+  }
+
+  CompiledFunction LookAt(const NameAttrList& function) {
+    CompiledFunction compiled;
+    const FunctionDef* definition = library_.Find(function.name());
+    if (definition == nullptr) {
+      compiled.obstacle = absl::StrCat("compiles ", function.name());
+      return compiled;
+    }
+    for (const NodeDef& op : definition->node_def()) {
+      compiled.obstacle = ObstacleInCompiled(op);
+      if (!compiled.obstacle.empty()) return compiled;
+    }
+    if (const absl::Status status = FindArguments(function, &compiled);
+        !status.ok()) {
+      compiled.obstacle = std::string(status.message());
+    }
+    return compiled;
+  }
+
+  std::string ObstacleInCompiled(const NodeDef& op) {
+    if (IsListed(op.op()) || ChangesVariables(op.op()) ||
+        op.op() == "ReadVariableOp" || op.op() == "ResourceGather") {
+      return "";
+    }
+    const NameAttrList* called = IsPlainCall(op.op()) ? CalledBy(op) : nullptr;
+    return called == nullptr
+               ? absl::StrCat("compiles ", op.op(), " '", op.name(), "'")
+               : Compiled(*called).obstacle;
+  }
+
+  // Finds the indices of `compiled`.
+  absl::Status FindArguments(const NameAttrList& function,
+                             CompiledFunction* compiled) {
+    // No device needed: the runtime only builds the graphs of functions.
+    const ProcessFunctionLibraryRuntime process(
+        /*device_mgr=*/nullptr, Env::Default(), /*config=*/nullptr,
+        TF_GRAPH_DEF_VERSION, &library_, OptimizerOptions());
+    FunctionLibraryRuntime* runtime =
+        process.GetFLR(ProcessFunctionLibraryRuntime::kDefaultFLRDevice);
+    FunctionLibraryRuntime::Handle handle;
+    TF_RETURN_IF_ERROR(runtime->Instantiate(
+        function.name(), AttrSlice(&function.attr()), &handle));
+    const FunctionBody* body = runtime->GetFunctionBody(handle);
+    if (body == nullptr) return absl::InternalError("a function has no graph");
+    std::vector<bool> constant(body->arg_types.size());
+    TF_RETURN_IF_ERROR(
+        BackwardsConstAnalysis(*body->graph, &constant,
+                               /*compile_time_const_nodes=*/nullptr, runtime));
+    const auto changes = [this](const Edge& edge) { return Changes(edge); };
+    for (size_t i = 0; i < constant.size(); ++i) {
+      const int index = static_cast<int>(i);
+      if (constant[i]) compiled->constants.push_back(index);
+      if (body->arg_types[i] == DT_RESOURCE &&
+          IsTakenBy(changes, *body->arg_nodes[i])) {
+        compiled->changed.push_back(index);
       }
     }
-    return "";
+    return absl::OkStatus();
+  }
+
+  // Whether the edge takes a variable's handle to what changes the variable.
+  bool Changes(const Edge& edge) {
+    const Node& user = *edge.dst();
+    if (ChangesVariables(user.type_string())) return true;
+    const NameAttrList* called =
+        IsCompiledCall(user) || IsPlainCall(user.type_string())
+            ? CalledBy(user.attrs())
+            : nullptr;
+    return called != nullptr &&
+           absl::c_linear_search(Compiled(*called).changed, edge.dst_input());
   }
 
   std::string ObstacleAtTransfer(const Node& node) {
@@ -337,9 +377,11 @@ class Classifier {
     return std::string(status.message());
   }
 
-  static void NoteUses(const Node& handle, Capturable::Variable* variable) {
-    variable->gathered = IsTakenBy(IsGather, handle);
-    variable->changed = IsTakenBy(ChangesVariables, handle);
+  void NoteUses(const Node& handle, Capturable::Variable* variable) {
+    variable->gathered = IsTakenBy(
+        [](const Edge& edge) { return IsGather(*edge.dst()); }, handle);
+    variable->changed =
+        IsTakenBy([this](const Edge& edge) { return Changes(edge); }, handle);
   }
 
   std::string ObstacleAtHandle(const Node& node) {
@@ -355,7 +397,7 @@ class Classifier {
   }
 
   const FunctionLibraryDefinition& library_;
-  absl::flat_hash_set<std::string> seen_;  // functions
+  std::map<std::string, CompiledFunction> compiled_;  // by name
   // A receive of a value that the host may compute from this graph's sends.
   const Node* late_ = nullptr;
 };

@@ -157,7 +157,7 @@ bool HasVariant(const Node& node) {
          absl::c_linear_search(node.output_types(), DT_VARIANT);
 }
 
-bool ChangesVariables(const Node& node) {
+bool ChangesVariables(absl::string_view op) {
   static const auto* ops =
       new absl::flat_hash_set<absl::string_view>{"AssignAddVariableOp",
                                                  "AssignSubVariableOp",
@@ -175,7 +175,7 @@ bool ChangesVariables(const Node& node) {
                                                  "ResourceScatterAdd",
                                                  "ResourceScatterSub",
                                                  "ResourceScatterUpdate"};
-  return ops->contains(node.type_string());
+  return ops->contains(op);
 }
 
 bool IsListed(absl::string_view op) {

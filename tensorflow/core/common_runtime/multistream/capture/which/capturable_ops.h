@@ -44,7 +44,7 @@ bool GivesVariableShape(const Node& node);
 
 // Whether the op changes its variables, keeping their shapes. These ops'
 // launches, too, depend only on types and shapes.
-bool ChangesVariables(const Node& node);
+bool ChangesVariables(absl::string_view op);
 
 }  // namespace tensorflow::multistream
 

@@ -189,5 +189,59 @@ TEST_F(CapturableTest, WhatXlaCompilesIsCapturedIfItsOpsAreKnown) {
   }
 }
 
+TEST_F(CapturableTest, WhatXlaChangesIsAChangedVariable) {
+  using Helper = FunctionDefHelper;
+  // `outer` changes its first variable in a function that it calls, and reads
+  // the second.
+  const Helper::AttrValueWrapper type(DT_FLOAT);
+  const FunctionDef inner = Helper::Create(
+      "inner", {"v: resource", "x: float"}, {}, {},
+      {{{"add"}, "AssignAddVariableOp", {"v", "x"}, {{"dtype", type}}}}, {},
+      {{"added", "add"}});
+  const FunctionDef outer = Helper::Create(
+      "outer", {"v: resource", "w: resource", "x: float"}, {"y: float"}, {},
+      {{{"passed"}, "Identity", {"v"}, {{"T", DT_RESOURCE}}},
+       {{"read"}, "ReadVariableOp", {"w"}, {{"dtype", type}}},
+       {{"call"},
+        "StatefulPartitionedCall",
+        {"passed:output", "read:value"},
+        {{"Tin", DataTypeVector{DT_RESOURCE, DT_FLOAT}},
+         {"Tout", DataTypeVector{}},
+         {"f", Helper::FunctionRef("inner")}}}},
+      {{"y", "read:value"}});
+  TF_CHECK_OK(part_.graph.AddFunctionDef(inner, StackTracesMap()));
+  TF_CHECK_OK(part_.graph.AddFunctionDef(outer, StackTracesMap()));
+  part_.Add(
+      "v = handle() shared_name='v'; w = handle() shared_name='w';"
+      "call = StatefulPartitionedCall(v, w, early()) f=outer Tout=[DT_FLOAT]"
+      "    _XlaMustCompile=true; y = send(call)");
+  const Capturable found = Found();
+  EXPECT_EQ(found.obstacle, "");
+  EXPECT_TRUE(found.changes_variables);
+  ASSERT_EQ(found.variables.size(), 2);
+  for (const Capturable::Variable& variable : found.variables) {
+    EXPECT_EQ(variable.changed, variable.name == "v") << variable.name;
+  }
+}
+
+TEST_F(CapturableTest, AFunctionInTheWayIsSoInEachOfItsCalls) {
+  const FunctionDef noise = FunctionDefHelper::Create(
+      "noise", {"x: float"}, {"y: float"}, {},
+      {{{"inside"}, "RandomStandardNormal", {"x"}, {{"T", DT_FLOAT}}}},
+      {{"y", "inside:y:0"}});
+  TF_CHECK_OK(part_.graph.AddFunctionDef(noise, StackTracesMap()));
+  part_.Add(
+      "a = StatefulPartitionedCall(early()) f=noise Tout=[DT_FLOAT]"
+      "    _XlaMustCompile=true;"
+      "b = StatefulPartitionedCall(a) f=noise Tout=[DT_FLOAT]"
+      "    _XlaMustCompile=true; y = send(b)");
+  const std::vector<std::string> obstacles = ObstaclesAt(part_.graph, nullptr);
+  for (const Node* node : part_.graph.op_nodes()) {
+    if (node->type_string() != "StatefulPartitionedCall") continue;
+    EXPECT_TRUE(absl::StrContains(obstacles[node->id()], "compiles Random"))
+        << node->name();
+  }
+}
+
 }  // namespace
 }  // namespace tensorflow::multistream
