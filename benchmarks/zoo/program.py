@@ -164,7 +164,7 @@ def _fit(tf: Any, model: Any, inputs: list[Any], options: dict[str, Any]) -> Any
         stacked = tf.nest.map_structure(lambda *x: np.stack(x), *batches)
         dataset = tf.data.Dataset.from_tensor_slices(stacked).repeat().prefetch(2)
 
-    class Epochs(tf.keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+    class Epochs(tf.keras.callbacks.Callback):
         def __init__(self, seconds: float) -> None:
             super().__init__()
             self.end = time.monotonic() + seconds

@@ -243,6 +243,22 @@ TEST(CutTest, ANodeIsInAPieceOfItsBranch) {
                         "_Retval _Retval"}));
 }
 
+// Constant folding makes a constant of a branch's pivot.
+TEST(CutTest, AConstantOrdersTheNodesOfABranch) {
+  Part part(
+      "y = Tanh(x()); z = Tanh(x()); c = Less(L2Loss(y), L2Loss(z));"
+      "s = Switch(y, c); a = Exp(s:1); b = Sin(s:1); w = Where(s:1);"
+      "pivot = Const() dtype=bool value='{dtype: DT_BOOL tensor_shape {}}';"
+      "m = Merge(s, Mul(a, b)); result(Abs(m)); other(w)");
+  part.graph.AddControlEdge(part["a"], part["pivot"]);
+  for (const char* after : {"b", "w"}) {
+    part.graph.AddControlEdge(part["pivot"], part[after]);
+  }
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  EXPECT_EQ(cut.no_pieces, "");
+  EXPECT_EQ(cut.pieces.size(), 3);
+}
+
 TEST(CutTest, ANodeIsInAPieceOfItsLoop) {
   Part part(
       "start = Tanh(x()); i = Merge(enter(start), enter(start));"

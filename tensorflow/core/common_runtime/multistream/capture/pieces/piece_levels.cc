@@ -41,6 +41,17 @@ bool HandsHandleOn(const Node& node) {
   return absl::c_linear_search(node.output_types(), DT_RESOURCE);
 }
 
+// Whether the node is a constant that lets other nodes run after the nodes that
+// the constant comes after. TensorFlow's constant folding makes one of a
+// branch's pivot, which is the condition's value and so known there.
+bool IsPivot(const Node& node) {
+  const auto is_order = [](const Edge* edge) {
+    return edge->IsControlEdge() && edge->src()->IsOp() && edge->dst()->IsOp();
+  };
+  return node.IsConstant() && absl::c_any_of(node.in_edges(), is_order) &&
+         absl::c_any_of(node.out_edges(), is_order);
+}
+
 absl::Status Unknown(const Node& node) {
   return absl::FailedPreconditionError(
       absl::StrCat("what ", node.name(), " waits for is not known"));
@@ -164,7 +175,9 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
         node->IsSend() || node->IsRecv()) {
       continue;
     }
-    if (node->IsConstant() || node->type_string() == "VarHandleOp") {
+    if (IsPivot(*node)) {
+      kinds_[id] = Kind::kFree;
+    } else if (node->IsConstant() || node->type_string() == "VarHandleOp") {
       kinds_[id] = Kind::kCopied;
     } else if (!node->IsControlFlow() && (with_xla || !IsOfXla(*node)) &&
                !HandsHandleOn(*node)) {

@@ -1,0 +1,143 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Trainings as Keras's users write them: captured in large part, with the bits of stock TensorFlow.
+
+On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
+"""
+
+import pytest
+
+from multistream.testing import kit
+
+MODELS = """
+import keras
+from keras import layers, optimizers as of
+
+def dense():
+    ids = keras.Input([6], dtype="int32")
+    h = layers.Flatten()(layers.Embedding(50, 8)(ids))
+    h = layers.Dropout(0.3)(layers.Dense(16, "relu")(h))
+    return keras.Model(ids, layers.Dense(2)(h))
+
+def norm():
+    ids = keras.Input([6], dtype="int32")
+    h = layers.LayerNormalization()(layers.BatchNormalization()(layers.Embedding(50, 8)(ids)))
+    h = layers.Dense(16, "gelu")(layers.GaussianNoise(0.1)(layers.Flatten()(h)))
+    return keras.Model(ids, layers.Dense(2)(h))
+
+def rnn():
+    ids = keras.Input([6], dtype="int32")
+    h = layers.GRU(8, use_cudnn=False)(layers.Embedding(50, 8, mask_zero=True)(ids))
+    return keras.Model(ids, layers.Dense(2)(h))
+
+# The last batch of an epoch is smaller.
+data = [(rng.integers(0, 50, (n, 6)).astype(np.int32), floats(n, 2)) for n in (8, 8, 5)]
+
+def trained(model, optimizer, **options):
+    def make():
+        keras.utils.set_random_seed(3)
+        made = model()
+        made.compile(optimizer(), "mse", jit_compile=False, **options)
+        made.optimizer.build(made.trainable_variables)
+        variables = [*made.variables, *made.optimizer.variables, *made.metrics_variables]
+        return on_gpu(lambda x, y: made.train_step((x, y))), [
+            getattr(v, "value", v) for v in variables]
+    return make
+
+def expect_share(name, share, *arguments, **options):
+    report = alike(name, trained(*arguments, **options), *data, captured=None, runs=36)
+    check(report.share >= share, f"{name}: {report}")
+"""
+
+
+def run(*code: str) -> None:
+    kit.run_captured(MODELS, *code, capture="marked", TF_DETERMINISTIC_OPS="1")
+
+
+def test_optimizers() -> None:
+    """With sparse gradients of embeddings, equal ids in a batch, and a new mask in each step."""
+    run("""
+for optimizer, share in ((of.Adam, 0.95), (of.Adagrad, 0.6), (of.Ftrl, 0.9), (of.RMSprop, 0.8),
+                         (of.Nadam, 0.9), (of.Lion, 0.9), (of.AdamW, 0.9)):
+    expect_share(optimizer.__name__, share, dense, lambda: optimizer(0.01))
+expect_share("SGD", 0.9, dense, lambda: of.SGD(0.05, momentum=0.9, weight_decay=0.01))
+""")
+
+
+def test_what_is_around_an_optimizer() -> None:
+    run("""
+schedule = lambda: of.schedules.CosineDecay(0.01, 100)
+expect_share("schedule", 0.95, dense, lambda: of.Adam(schedule()))
+expect_share("EMA", 0.9, dense, lambda: of.Adam(0.01, use_ema=True, ema_overwrite_frequency=7))
+expect_share("clipnorm", 0.95, dense, lambda: of.Adam(0.01, clipnorm=0.1))
+expect_share("global clipnorm", 0.95, norm, lambda: of.Adam(0.01, global_clipnorm=0.1))
+expect_share("loss scale", 0.9, dense, lambda: of.LossScaleOptimizer(of.Adam(0.01), 2.0**15, 7))
+expect_share("metrics", 0.95, dense, lambda: of.Adam(0.01), metrics=["mae", "mse"])
+expect_share("recurrent", 0.9, rnn, lambda: of.Adam(0.01))
+# Most steps leave out the branch with the update.
+expect_share("accumulation", 0.1, dense, lambda: of.Adam(0.01, gradient_accumulation_steps=3))
+""")
+
+
+RANDOM = """
+def numbers(seed):
+    generator = tf.random.Generator.from_seed(5)
+    def draw(x):
+        h = tf.tanh(tf.sin(x) * 2.0) + 1.0
+        drawn = [
+            tf.random.uniform(tf.shape(x), seed=seed), tf.random.normal([3, 4], seed=seed + 1),
+            tf.random.truncated_normal([7], seed=seed + 2),
+            tf.random.uniform([9], 0, 1000, tf.int64, seed=seed + 3),
+            tf.nn.dropout(h, 0.4, seed=seed + 4), tf.random.shuffle(h, seed=seed + 5),
+            generator.normal([4]), generator.uniform([4])]
+        return [*drawn, tf.tanh(tf.sin(drawn[0] + h) * 2.0) + tf.reduce_sum(drawn[4])]
+    return draw, [generator.state]
+"""
+
+
+def test_random_numbers() -> None:
+    """The sequence of stock TensorFlow, also if only some steps are replayed; no number twice."""
+    run(
+        RANDOM,
+        """
+def make():
+    tf.random.set_seed(7)
+    draw, variables = numbers(11)
+    return on_gpu(draw), variables
+
+inputs = [(floats(n, 4),) for n in (8, 8, 5, 8, 3)]
+report = alike("numbers", make, *inputs, captured=None, runs=60)
+check(report.share > 0.2, str(report))
+
+with tf.device(GPU):
+    draw = tf.cuda.captured(mode="auto")(make()[0])
+x = floats(8, 4)
+drawn = [bits(draw(x)) for _ in range(40)]
+for i in range(len(drawn[0])):
+    check(i == 5 or len({str(d[i]) for d in drawn}) == 40, f"number {i} was drawn twice")
+""",
+    )
+
+
+def test_seeds_of_a_checkpoint(tmp_path: pytest.TempPathFactory) -> None:
+    """A model that is restored draws the masks again that it drew after it was saved."""
+    run(
+        f"path = {str(tmp_path)!r}\n",
+        """
+function, variables = trained(norm, lambda: of.Adam(0.01))()
+step = tf.cuda.captured(mode="auto")(function)
+with tf.device(GPU):
+    for i in range(20):
+        step(*data[i % 3])
+    checkpoint = tf.train.Checkpoint(values=variables)
+    saved = checkpoint.write(path + "/c")
+    def following():
+        return [bits(step(*data[i % 3])) for i in range(9)]
+    after = following()
+    check(following() != after, "the model does not change")
+    checkpoint.read(saved).assert_consumed()
+    check(following() == after, "restored")
+report = tf.cuda.capture_report(step, *data[0])
+check(report.share > 0.5, str(report))
+""",
+    )
