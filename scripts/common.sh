@@ -9,6 +9,9 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${ROOT}/.venv"
 STAGE=""
 HINT=""
+# pip compiles nothing in .venv (pip_install), so that the first import has to: to import TensorFlow
+# from source takes ten seconds of every process, and four with its bytecode.
+unset PYTHONDONTWRITEBYTECODE
 # Everything that `quietly` and `readable` have run has printed.
 LOG="${ROOT}/dist/$(basename "$0" .sh).log"
 
