@@ -93,9 +93,7 @@ def save_models(folder: str) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     """The environment of a process with emulated GPUs, and no other variable of TensorFlow."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    emulated = {"TF_MULTI_STREAM_EMULATED_GPUS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    return {**clean, **emulated, **more}
+    return {**kit.inherited(), "TF_MULTI_STREAM_EMULATED_GPUS": "1", **more}
 
 
 def run_here(code: str, timeout: float, **variables: str) -> Any:

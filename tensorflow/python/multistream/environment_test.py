@@ -70,7 +70,6 @@ def test_variables_without_effect_are_named() -> None:
         TF_NODE_LEVEL_MULTISTREAM="false",
         TF_STREAM_FROM_FILE="groups.txt",
         TF_GPU_STREAM_GROUP_COUNT="2",
-        TF_CPP_MIN_LOG_LEVEL="1",
         **EMULATED,
     )
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ from multistream.testing import kit
 
 pytestmark = pytest.mark.usefixtures("fresh_processes")
 
-FORKS = int(os.environ.get("TFMS_TEST_FORKS", "16"))
+FORKS = int(os.environ.get("TFMS_TEST_FORKS", "8"))
 
 HELPERS = f"""
 import faulthandler, gc, multiprocessing, signal, subprocess, sys

@@ -22,7 +22,7 @@ EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
 
 
 class Model(tf.Module):
-    """A layer; functions that cannot be captured or only in pieces, and of strings."""
+    """A layer; functions that are captured in pieces, and of strings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,10 +31,6 @@ class Model(tf.Module):
     @tf.function(input_signature=[SPEC])
     def __call__(self, x: Any) -> Any:
         return {"y": tf.nn.relu(x @ self.layer)}
-
-    @tf.function(input_signature=[SPEC])
-    def obstacle(self, x: Any) -> Any:
-        return {"y": x + 0.0 * tf.random.uniform([4])}
 
     @tf.function(input_signature=[SPEC])
     def pieces(self, x: Any) -> Any:
@@ -51,11 +47,7 @@ class Model(tf.Module):
 def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
     made = Model()
     folder = str(tmp_path_factory.mktemp("saved"))
-    signatures = {
-        "serving_default": made.__call__,
-        "obstacle": made.obstacle,
-        "words": made.words,
-    }
+    signatures = {"serving_default": made.__call__, "words": made.words}
     tf.saved_model.save(made, folder, signatures=signatures)
     return folder
 
@@ -90,28 +82,29 @@ def test_a_saved_model_is_measured_from_the_command_line(
 def advise_a_function() -> None:
     """Measures from a process with stream groups and node level, which its processes lack."""
     advise._settings = few_settings
-    found = tf.cuda.advise(Model().obstacle, [X], seconds=0.5, threads=1)
+    found = tf.cuda.advise(Model().pieces, [X], seconds=0.5, threads=1)
     assert isinstance(found, tf.cuda.Advice) and not found.errors, found
     assert [row.setting for row in found.rows] == [setting.name for setting in few_settings([])]
     assert all(row.calls > 0 and row.wrong == 0 for row in found.rows)
-    assert "In the way of captured steps: RandomUniform" in str(found)
-    assert "What to do: draw random numbers outside" in str(found)
+    assert "In the way of captured steps: in pieces (17 of 18 launches), as Where" in str(found)
 
 
 def test_what_is_in_the_way_of_captured_steps_is_named() -> None:
     kit.run_job(advise_a_function)
 
 
-def advise_what_is_captured_in_pieces() -> None:
-    advise._settings = few_settings
-    found = tf.cuda.advise(Model().pieces, [X], seconds=0.5, threads=1)
-    assert not found.errors and not any(row.wrong for row in found.rows), found
-    assert "In the way of captured steps: in pieces (17 of 18 launches), as Where" in str(found)
-    assert "What to do: nothing, if few launches are left" in str(found)
-
-
-def test_pieces_are_measured_too() -> None:
-    kit.run_job(advise_what_is_captured_in_pieces)
+@pytest.mark.parametrize(
+    ("reason", "do"),
+    [
+        ("in pieces (17 of 18 launches), as Where", "nothing, if few launches are left"),
+        ("RandomUniform 'random_uniform'", "draw random numbers outside"),
+        ("Unique 'unique'", "split the function at this op"),
+    ],
+)
+def test_what_to_do_about_it_is_said(reason: str, do: str) -> None:
+    rows = [row("stock", 1, [100, 120]), row("a", 1, [90, 100], in_the_way=reason)]
+    text = advise._advice(rows, [], []).text
+    assert f"In the way of captured steps: {reason}\nWhat to do: {do}" in text
 
 
 def test_what_is_advised_is_exported() -> None:

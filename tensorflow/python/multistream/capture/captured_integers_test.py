@@ -331,7 +331,7 @@ def draw(seed):
 
 @pytest.mark.parametrize("part", range(2))
 def test_random_programs(part: int) -> None:
-    count = 20 * kit.PROGRAMS
+    count = 10 * kit.PROGRAMS
     kit.run_captured(
         COMPARE,
         RANDOM,

@@ -10,7 +10,7 @@ LAYERS = """
 layers = tf.keras.layers
 FEWEST = int(os.environ["TF_MULTI_STREAM_CAPTURE_PIECES"])
 
-def compare(name, *made, captured=True, pieces=0, runs=24):
+def compare(name, *made, captured=True, pieces=0, runs=15):
     # Shapes take turns, so that a recording's lengths are not those of the last call.
     with tf.device(GPU):
         x = tf.keras.Input((None, 3))

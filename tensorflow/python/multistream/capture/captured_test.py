@@ -276,7 +276,7 @@ check(share(True, use=rewriter_config_pb2.RewriterConfig.ON) == 0, "captured")
 """
     done = kit.python(
         ["-c", kit.PROLOGUE + kit.CAPTURE_HELPERS + HELPERS + SESSIONS + code + kit.EPILOGUE],
-        kit.environment(2, TF_CPP_MIN_LOG_LEVEL="1"),
+        kit.environment(2),
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-4000:]

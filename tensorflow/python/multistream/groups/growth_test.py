@@ -19,7 +19,7 @@ from multistream.testing import kit
 pytestmark = pytest.mark.usefixtures("fresh_processes")
 
 SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "40"))
-SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
+SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "40"))
 SOAK = str(Path(__file__).resolve().parents[4] / "benchmarks" / "soak")  # watches the same figures
 
 HELPERS = """

@@ -218,7 +218,7 @@ def test_a_pool_under_load_is_never_shared_by_two() -> None:
         before = in_use()
 
         def client(thread):
-            for step in range(STEPS // 2):
+            for step in range(STEPS // 4):
                 n = sizes[(thread + step) % len(sizes)]
                 check(fill(n).numpy() == expected[n], f"{n} MiB")
 

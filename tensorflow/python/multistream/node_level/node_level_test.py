@@ -40,7 +40,7 @@ def test_random_programs(reduce_waits: str, propagate: str) -> None:
     run_job(
         compare_programs,
         first,
-        first + 16 * PROGRAMS,
+        first + 8 * PROGRAMS,
         TF_REDUCE_STREAM_WAIT=reduce_waits,
         TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION=propagate,
     )
@@ -84,7 +84,7 @@ def keras_training(scoped: bool) -> list[Any]:
     optimizer.jit_compile = False  # Keras 2 has XLA compile it, and an emulated GPU is a CPU
     # The data set that fit makes has to be on the CPU.
     model.compile(optimizer, "mse", jit_compile=False)
-    history = model.fit(x, y, batch_size=16, epochs=20, verbose=0, shuffle=False)
+    history = model.fit(x, y, batch_size=16, epochs=6, verbose=0, shuffle=False)
     predicted = model.predict(x, batch_size=160, verbose=0)
     return [*history.history["loss"], *model.get_weights(), predicted]
 
@@ -132,7 +132,7 @@ def training() -> None:
 
 
 def test_keras_training_gives_the_same_weights() -> None:
-    """200 steps give the same losses and weights with scopes as without."""
+    """60 steps give the same losses and weights with scopes as without."""
     run_job(training)
 
 

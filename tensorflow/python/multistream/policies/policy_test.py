@@ -36,9 +36,9 @@ def save_random_programs(path: str, seeds: range, scoped: bool, calls: int) -> N
 @pytest.mark.parametrize(
     ("first", "count", "scoped", "calls", "policies"),
     [
-        (1035, 8, False, programs.CALLS, POLICIES),
-        (11000, 6, True, programs.CALLS, POLICIES),
-        (21000, 4, False, TUNED_CALLS, ("cost",)),
+        (1035, 4, False, programs.CALLS, POLICIES),
+        (11000, 3, True, programs.CALLS, POLICIES),
+        (21000, 2, False, TUNED_CALLS, ("cost",)),
     ],
     ids=["unmarked", "marked", "until_tuned"],
 )

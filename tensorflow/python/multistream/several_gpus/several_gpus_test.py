@@ -66,7 +66,7 @@ def random_programs(first: int, last: int, groups: int) -> None:
 )
 def test_random_programs(gpu_count: int, groups: int, variables: dict[str, str]) -> None:
     """Tensors cross GPUs and groups: as variables, gradients, and in branches and loops."""
-    first, count = 10000 * gpu_count, 8 * kit.PROGRAMS
+    first, count = 10000 * gpu_count, 4 * kit.PROGRAMS
     gpu_counts = {"TF_MULTI_STREAM_EMULATED_GPUS": str(gpu_count)}
     run(random_programs, first, first + count, groups, **gpu_counts, **variables)
 
@@ -85,7 +85,7 @@ def test_random_programs_at_graph_level() -> None:
     run(
         whole_graphs,
         40000,
-        40008,
+        40004,
         TF_MULTI_STREAM_EMULATED_GPUS="3",
         TF_GPU_STREAM_GROUP_COUNT="2,3,2",
         TF_NODE_LEVEL_MULTISTREAM="false",

@@ -22,7 +22,7 @@ def run(job: Callable[..., None], *arguments: object, **environment: str) -> str
         job,
         *arguments,
         first="jobs.tf.disable_v2_behavior()",
-        **{**unset, "TF_CPP_MIN_LOG_LEVEL": "1", **environment},
+        **{**unset, **environment},
     )
     return str(done.stderr)
 

@@ -49,7 +49,7 @@ def test_it_ends_as_a_process_of_its_own(
 def test_what_takes_too_long_is_killed() -> None:
     """The error has the killed job's output; another job at the same time goes on."""
     slow = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    environment = kit.inherited()
     found: list[Any] = []
     code = "import time; time.sleep(3); print('goes on')"
     other = threading.Thread(target=lambda: found.append(kit.python(["-c", code], environment, 60)))

@@ -43,12 +43,15 @@ ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
 STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
 SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
 THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
-# Where build/requirements-apart.txt is installed, and the variable that makes Python find it.
+# Where build/requirements-apart.txt is installed.
 APART = str(Path(sys.prefix, "apart"))
-WITH_APART = {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), APART]))}
 # Where Python finds this package.
 PACKAGES = str(Path(__file__).resolve().parents[2])
 PROGRAMS = int(os.environ.get("TFMS_TEST_PROGRAMS", "1"))  # factor on the random programs
+
+# Variables that TensorFlow reads when it makes a device or runs an op, so that a forked process may
+# set them as it sets the runtime's.
+READ_LATE = {"TF_DETERMINISTIC_OPS", "TF_FORCE_GPU_ALLOW_GROWTH"}
 
 forks = not ON_GPU  # the fixture fresh_processes sets it to False
 _making_server = threading.Lock()
@@ -67,7 +70,7 @@ def python(
     # Without the test's name, tests with equal environments share a server.
     environment = {k: v for k, v in environment.items() if k != "PYTEST_CURRENT_TEST"}
     if forks:
-        ours = runtime_variables()
+        ours = runtime_variables() | READ_LATE
         variables = {k: v for k, v in environment.items() if k in ours}
         rest = frozenset((k, v) for k, v in environment.items() if k not in ours)
         with contextlib.suppress(ImportError):  # the unforked process below shows the reason
@@ -113,12 +116,17 @@ def run_program(
     arguments: Sequence[str | Path], folder: Path | None = None, /, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Like run, with arguments of Python: a program's path, or "-c" and code, and its own."""
-    unwanted = ("TF_", "PROTOCOL_BUFFERS_")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
-    given = {**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment}
+    given = {**inherited(), **environment}
     if ON_GPU:  # tests run side by side
         given.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     return python([str(argument) for argument in arguments], given, 600, folder)
+
+
+def inherited() -> dict[str, str]:
+    """This process's environment without TensorFlow's variables; processes log warnings."""
+    unwanted = ("TF_", "PROTOCOL_BUFFERS_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    return {**clean, "TF_CPP_MIN_LOG_LEVEL": "1"}
 
 
 def ok(code: str, **environment: str) -> str:
@@ -204,12 +212,11 @@ kit.check_process()
 
 def environment(groups: int, **more: str) -> dict[str, str]:
     """The environment of a process with stream groups."""
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TF_GPU_STREAM_GROUP_COUNT": str(groups)}
+    ours = {k: v for k, v in os.environ.items() if k in runtime_variables()}
+    env = {"TF_MULTI_STREAM_SANITIZER": "abort", **ours, "TF_GPU_STREAM_GROUP_COUNT": str(groups)}
     if not ON_GPU:
         env["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
-    env.setdefault("TF_MULTI_STREAM_SANITIZER", "abort")
-    env.update(more)
-    return env
+    return {**inherited(), **env, **more}
 
 
 def run_checks(code: str, groups: int = 4, limit: float = 600, **more: str) -> str:
