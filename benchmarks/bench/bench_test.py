@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the whole benchmark, on an emulated GPU, in sizes that take moments."""
 
+import dataclasses
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 
-from . import fleet
+from . import fleet, made_up
 from .command import main
 from .results import load
 
@@ -68,25 +71,33 @@ def test_a_quick_run_measures_compares_and_reports(
     assert "6 compared: 0 faster, 0 slower" in capsys.readouterr().out
 
 
-def test_a_wrong_result_is_counted_and_is_status_1(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@dataclasses.dataclass
+class Fake:
+    """A process of a team that answers without measuring."""
+
+    wrong: int
+
+    def tell(self, command: Mapping[str, Any]) -> None:
+        if "latencies" in command:
+            np.save(command["latencies"], np.full(10, 2.0))
+
+    def answer(self, seconds: float = 0.0) -> dict[str, Any]:
+        figures = {"queries": 10, "seconds": 1.0, "cpu_seconds": 0.1, "replays": 4, "peak_mib": 7.0}
+        return {"wrong": self.wrong, **figures}
+
+
+def test_wrong_results_of_all_processes_are_counted_and_are_status_1(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One bit of one of eight expected results is another one."""
-    right = fleet.Workers.reference
-
-    def wrong(self: fleet.Workers, path: pathlib.Path) -> None:
-        right(self, path)
-        with np.load(path) as arrays:
-            results = dict(arrays)
-        results["16_3"].reshape(-1)[0] = np.nextafter(results["16_3"].reshape(-1)[0], np.float32(9))
-        np.savez(path, **results)
-
-    monkeypatch.setattr(fleet.Workers, "reference", wrong)
+    one = made_up.configuration("processes", 2)
+    processes: Any = [Fake(wrong=1), Fake(wrong=2)]
+    team = fleet.Workers(one.team, processes, tmp_path)
+    measured = team.measure(one, tmp_path / "expected", 0.1)
+    assert (measured.wrong, measured.queries, measured.replays) == (3, 20, 8)
     file = tmp_path / "a.json"
-    assert main([*QUICK, "--only", "mlp", "--peers", "stock", "--json", str(file)]) == 1
-    (row,) = load(file).rows
-    assert row.wrong == pytest.approx(row.rounds[0].queries / 8, abs=2)
-    assert f"mlp, batch 16, 2 clients: stock: {row.wrong} wrong results" in capsys.readouterr().err
+    made_up.results(made_up.row(one, [1.0], wrong=measured.wrong)).save(file)
+    assert main(["--load", str(file)]) == 1
+    assert ": 3 wrong results" in capsys.readouterr().err
 
 
 def test_a_worker_that_ends_is_a_failure_with_its_last_words(
