@@ -3,7 +3,6 @@
 """Lets tests find what is installed apart (build/requirements-apart.txt)."""
 
 import sys
+from pathlib import Path
 
-from multistream.testing import kit
-
-sys.path.append(kit.APART)
+sys.path.append(str(Path(sys.prefix, "apart")))

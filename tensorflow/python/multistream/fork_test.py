@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A `fork()`ed child that does not use the GPU never waits for stream groups.
 
-Only the forking thread exists in the child. In these tests other threads of the parent run
+Only the forking thread exists in the child. Here other threads of the parent run
 steps on all groups all the time, so that locks of the runtime are held when children are made.
-TFMS_TEST_FORKS is how many children a test makes.
+TFMS_TEST_FORKS is how many children each part makes.
 """
 
 import os
-import textwrap
 
 import pytest
 
@@ -93,106 +92,100 @@ check((step_at_rest() == busy_step()).all(), "the parent's steps")
 """
 
 
-def run(code: str) -> None:
-    """Runs code between HELPERS and END in a process with four groups."""
-    kit.run_checks(HELPERS + textwrap.dedent(code) + END, groups=4)
+# A server may fork its workers after it has loaded TensorFlow: they have groups of their own.
+BEFORE_THE_GROUPS = """
+read, write = os.pipe()
+pid = os.fork()
+if pid == 0:
+    with tf.device(GPU):
+        y = tf.function(lambda: tf.tanh(tf.ones([4])) * 2)()
+    os.write(write, repr((y.numpy().tolist(), len(tf.cuda.stream_stats()))).encode())
+    os._exit(0)
+os.close(write)
+expected = (np.tanh(np.ones(4, np.float32)) * 2).tolist()
+values, groups = eval(os.read(read, 1000))
+check(np.allclose(values, expected), f"{values}")
+check(groups == 4, f"{groups} groups")
+check(os.waitpid(pid, 0)[1] == 0, "status")
+"""
+
+# Children of `os.fork` and `multiprocessing`, and of `subprocess` with a preexec_fn.
+WITHOUT_TENSORFLOW = """
+in_children("os._exit", lambda: None)
+# At the child's exit, atexit functions run, modules are torn down, sessions deleted.
+in_children("sys.exit", lambda: sys.exit(0), max(FORKS // 5, 4))
+
+def preexec():
+    signal.alarm(LIMIT)
+    os.setsid()
+    gc.collect()
+
+for _ in range(FORKS):
+    done = subprocess.run(["true"], preexec_fn=preexec, check=False)
+    check(done.returncode == 0, f"preexec_fn: {done.returncode}")
+
+# Workers of a data loader, which use only NumPy.
+def load(seed):
+    data = np.random.RandomState(seed).randn(64, 64)
+    return float((data @ data.T).sum())
+
+expected = [load(seed) for seed in range(20)]
+for _ in range(max(FORKS // 8, 2)):
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        loaded = pool.map_async(load, range(20))
+        check(loaded.get(LIMIT) == expected, "what the workers load")
+"""
+
+# A child has no stream groups, and reports this at once.
+WITHOUT_A_GPU = """
+from tensorflow.python.multistream.scopes import streams
+
+def ask():
+    assert tf.cuda.stream_stats() == []
+    assert tf.cuda.stream_group_count() == 4
+    tf.cuda.synchronize()
+
+in_children("questions", ask)
+
+def build():
+    with tf.Graph().as_default(), tf.cuda.stream_scope():
+        tf.constant(1.0)
+
+# Another thread of the parent was choosing a scope's group at the fork, holding its lock.
+with streams._turns_lock, eager_calls:
+    in_children("a scope", build, 4)
+
+with tf.device(GPU):
+    tensors = [tf.Variable(tf.ones([1000])) for _ in range(10)]
+
+def let_go():
+    global session_at_rest, step_at_rest
+    session_at_rest.close()
+    del session_at_rest, step_at_rest
+    tensors.clear()
+    gc.collect()
+
+in_children("letting go", let_go)
+graph = tf.Graph()
+
+def is_told():
+    try:
+        tf1.Session(graph=graph)
+    except tf.errors.FailedPreconditionError as e:
+        assert "fork()ed child" in str(e) and "device_count" in str(e), e
+    else:
+        raise AssertionError("no error")
+
+in_children("a session", is_told)
+
+def makes_one_without():
+    tf1.Session(graph=tf.Graph(), config=tf1.ConfigProto(device_count={"GPU": 0}))
+
+with eager_calls:
+    in_children("a session without a GPU", makes_one_without, FORKS // 4)
+"""
 
 
-def test_children_that_use_no_tensorflow() -> None:
-    """Children of `os.fork` and `multiprocessing`, and of `subprocess` with a preexec_fn."""
-    run("""
-        in_children("os._exit", lambda: None)
-        # At the child's exit, atexit functions run, modules are torn down, sessions deleted.
-        in_children("sys.exit", lambda: sys.exit(0), max(FORKS // 5, 4))
-
-        def preexec():
-            signal.alarm(LIMIT)
-            os.setsid()
-            gc.collect()
-
-        for _ in range(FORKS):
-            done = subprocess.run(["true"], preexec_fn=preexec, check=False)
-            check(done.returncode == 0, f"preexec_fn: {done.returncode}")
-
-        # Workers of a data loader, which use only NumPy.
-        def load(seed):
-            data = np.random.RandomState(seed).randn(64, 64)
-            return float((data @ data.T).sum())
-
-        expected = [load(seed) for seed in range(20)]
-        for _ in range(max(FORKS // 8, 2)):
-            with multiprocessing.get_context("fork").Pool(4) as pool:
-                loaded = pool.map_async(load, range(20))
-                check(loaded.get(LIMIT) == expected, "what the workers load")
-    """)
-
-
-def test_children_that_use_tensorflow_without_a_gpu() -> None:
-    """A child has no stream groups, and reports this at once."""
-    run("""
-        from tensorflow.python.multistream.scopes import streams
-
-        def ask():
-            assert tf.cuda.stream_stats() == []
-            assert tf.cuda.stream_group_count() == 4
-            tf.cuda.synchronize()
-
-        in_children("questions", ask)
-
-        def build():
-            with tf.Graph().as_default(), tf.cuda.stream_scope():
-                tf.constant(1.0)
-
-        # Another thread of the parent was choosing a scope's group at the fork, holding its lock.
-        with streams._turns_lock, eager_calls:
-            in_children("a scope", build, 4)
-
-        with tf.device(GPU):
-            tensors = [tf.Variable(tf.ones([1000])) for _ in range(10)]
-
-        def let_go():
-            global session_at_rest, step_at_rest
-            session_at_rest.close()
-            del session_at_rest, step_at_rest
-            tensors.clear()
-            gc.collect()
-
-        in_children("letting go", let_go)
-        graph = tf.Graph()
-
-        def is_told():
-            try:
-                tf1.Session(graph=graph)
-            except tf.errors.FailedPreconditionError as e:
-                assert "fork()ed child" in str(e) and "device_count" in str(e), e
-            else:
-                raise AssertionError("no error")
-
-        in_children("a session", is_told)
-
-        def makes_one_without():
-            tf1.Session(graph=tf.Graph(), config=tf1.ConfigProto(device_count={"GPU": 0}))
-
-        with eager_calls:
-            in_children("a session without a GPU", makes_one_without, FORKS // 4)
-    """)
-
-
-def test_a_child_made_before_the_groups_has_its_own() -> None:
-    """A server may fork its workers after it has loaded TensorFlow."""
-    kit.run_checks("""
-        import sys
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            with tf.device(GPU):
-                y = tf.function(lambda: tf.tanh(tf.ones([4])) * 2)()
-            os.write(write, repr((y.numpy().tolist(), len(tf.cuda.stream_stats()))).encode())
-            os._exit(0)
-        os.close(write)
-        expected = (np.tanh(np.ones(4, np.float32)) * 2).tolist()
-        values, groups = eval(os.read(read, 1000))
-        check(np.allclose(values, expected), f"{values}")
-        check(groups == 4, f"{groups} groups")
-        check(os.waitpid(pid, 0)[1] == 0, "status")
-    """)
+def test_children_do_not_wait_for_groups_of_the_parent() -> None:
+    """Those made before the groups, those that use no TensorFlow, and those that use no GPU."""
+    kit.run_checks(BEFORE_THE_GROUPS + HELPERS + WITHOUT_TENSORFLOW + WITHOUT_A_GPU + END, groups=4)

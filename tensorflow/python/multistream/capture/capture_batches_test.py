@@ -81,8 +81,7 @@ check(total("replays_verified") == replayed() > 120, f"{total('replays_verified'
     )
 
 
-@pytest.mark.parametrize("variable", ["BATCHES", "LENGTHS"])
-@pytest.mark.parametrize("pool", ["false", "true"])
+@pytest.mark.parametrize(("variable", "pool"), [("BATCHES", "false"), ("LENGTHS", "true")])
 def test_pieces_are_padded(variable: str, pool: str) -> None:
     """Around an op on the host. The sum is over entries, which a recording masks."""
     run(

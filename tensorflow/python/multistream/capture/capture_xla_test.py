@@ -42,7 +42,8 @@ def run(code: str, clusters: str = "", functions: str = "", verify: str = "1", *
     """Runs code with two groups whose steps are captured, each replay verified."""
     # TF_XLA_FLAGS are read when XLA is first used, XLA_FLAGS at the import.
     first = f"os.environ['TF_XLA_FLAGS'] = {clusters!r}\n"
-    more |= {"XLA_FLAGS": functions, "TF_MULTI_STREAM_CAPTURE_VERIFY": verify}
+    more |= {"XLA_FLAGS": functions} if functions else {}
+    more |= {"TF_MULTI_STREAM_CAPTURE_VERIFY": verify}
     run_captured(first, HELPERS, code, **more)
 
 

@@ -43,8 +43,6 @@ ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
 STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
 SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
 THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
-# Where build/requirements-apart.txt is installed.
-APART = str(Path(sys.prefix, "apart"))
 # Where Python finds this package.
 PACKAGES = str(Path(__file__).resolve().parents[2])
 PROGRAMS = int(os.environ.get("TFMS_TEST_PROGRAMS", "1"))  # factor on the random programs
