@@ -36,7 +36,7 @@ def save_random_programs(path: str, seeds: range, scoped: bool, calls: int) -> N
 @pytest.mark.parametrize(
     ("first", "count", "scoped", "calls", "policies"),
     [
-        (1035, 4, False, programs.CALLS, POLICIES),
+        (1039, 4, False, programs.CALLS, POLICIES),
         (11000, 3, True, programs.CALLS, POLICIES),
         (21000, 2, False, TUNED_CALLS, ("cost",)),
     ],
