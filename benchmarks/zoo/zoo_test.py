@@ -34,7 +34,7 @@ def run_forked(
     command: Sequence[str], env: dict[str, str], timeout: float, **_: Any
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program of the zoo in a process that has imported TensorFlow, as kit's others have."""
-    _, _, program, *arguments = command
+    program, *arguments = command[2:]
     variables = {**env}
     paths = env["PYTHONPATH"].split(os.pathsep)
     if arguments[0].startswith("DeepCTR"):
@@ -42,7 +42,8 @@ def run_forked(
     else:
         del variables["PYTHONPATH"]  # to share the server of other tests
     code = RUN.format(paths=paths, arguments=arguments, program=program)
-    return kit.python(["-c", code], variables, timeout)
+    done: subprocess.CompletedProcess[str] = kit.python(["-c", code], variables, timeout)
+    return done
 
 
 @pytest.fixture(autouse=True)
