@@ -60,8 +60,9 @@ def test_a_model_is_captured() -> None:
     assert 0 < row["lowest_ms"] <= row["captured_ms"] <= row["highest_ms"]
 
 
-def test_a_training_has_the_losses_of_one_stream() -> None:
-    row = command.measure("Keras: MLP", "training", 0.1)
+@pytest.mark.parametrize("mode", ["training", "fit"])
+def test_a_training_has_the_losses_of_one_stream(mode: str) -> None:
+    row = command.measure("Keras: MLP", mode, 0.1)
     assert row["share_of_launches"] > 0.9 and row["same_bits"] == "yes", row
 
 
