@@ -65,8 +65,10 @@ bool MayWrite(const OpLaunch& op) {
   if (op.traits != nullptr) {
     return op.traits->changes_state && TakesVariable(op.context);
   }
-  return MayChangeState(*op.kernel, op.functions()) &&
-         TakesVariable(op.context);
+  if (!TakesVariable(op.context)) return false;
+  // To look at a compiled function in each launch would take long.
+  return IsCompiledCall(op.kernel->def()) ||
+         MayChangeState(*op.kernel, op.functions());
 }
 
 }  // namespace
