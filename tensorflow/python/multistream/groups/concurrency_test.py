@@ -75,12 +75,15 @@ def test_variable_that_compiled_functions_change_and_read(capture: str) -> None:
             v = tf.Variable(tf.zeros([SIZE]))
             w = tf.Variable(tf.eye(4096 if kit.ON_GPU else 64))  # milliseconds on a GPU
 
+        def late(first):  # too small to change a sum
+            product = w
+            for _ in range(10):
+                product = tf.matmul(product, w)
+            return 1e-30 * (first + product[0, 1])
+
         def spread(x):
             first = tf.reduce_max(x)
-            late = w
-            for _ in range(10):
-                late = tf.matmul(late, w)
-            again = x + 1e-30 * (first + late[0, 1])
+            again = x + late(first)
             return tf.reduce_max(again) - tf.minimum(first, tf.reduce_min(again))
 
         compiled_spread = tf.function(lambda: spread(v + 0.0), jit_compile=True)
@@ -99,7 +102,7 @@ def test_variable_that_compiled_functions_change_and_read(capture: str) -> None:
         @tf.function
         def increment():
             with tf.device(GPU):
-                compiled_add(tf.ones([SIZE]))
+                compiled_add(tf.ones([SIZE]) + late(0.0))
 
         def reader():
             for _ in range(STEPS):

@@ -388,10 +388,14 @@ TEST(CutTest, WhatXlaCompilesIsInNoPieceWhereXlaLaunchesGraphs) {
 }
 
 TEST(CutTest, CollectivesAreNotCut) {
-  EXPECT_EQ(CutOf("y = Tanh(x()); w = Where(y);"
-                  "c = NcclAllReduce(y) reduction=sum num_devices=2 "
-                  "shared_name=c; result(GatherNd(c, w))"),
-            Texts());
+  const Part part(
+      "y = Tanh(x()); w = Where(y);"
+      "c = NcclAllReduce(y) reduction=sum num_devices=2 "
+      "shared_name=c; result(GatherNd(c, w))");
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  EXPECT_EQ(cut.graph, nullptr);
+  EXPECT_EQ(cut.no_pieces,
+            "NcclAllReduce 'c' is a collective, for which other devices wait");
 }
 
 TEST(CutTest, WhyThereIsNoPieceIsSaid) {
@@ -403,11 +407,6 @@ TEST(CutTest, WhyThereIsNoPieceIsSaid) {
   const std::string text = "result(Where(Exp(Tanh(x()))))";
   EXPECT_EQ(no_pieces(text, 1), "");
   EXPECT_EQ(no_pieces(text, 3), "none is large enough");
-  EXPECT_EQ(no_pieces("y = Exp(Tanh(x()));"
-                      "result(NcclAllReduce(y) reduction=sum num_devices=2"
-                      "       shared_name=c)",
-                      1),
-            "what NcclAllReduce waits for is not known");
 }
 
 TEST(CutTest, WhatAValueWaitsForIsMarked) {

@@ -86,7 +86,9 @@ absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
     // each other must not wait for different ones on each device.
     if (node->IsCollective() ||
         absl::StrContains(node->type_string(), "Nccl")) {
-      return Unknown(*node);
+      return absl::FailedPreconditionError(
+          absl::StrCat(node->type_string(), " '", node->name(),
+                       "' is a collective, for which other devices wait"));
     }
   }
   std::vector<ControlFlowInfo> frames;
