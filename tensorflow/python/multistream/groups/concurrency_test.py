@@ -66,9 +66,12 @@ def test_variable_is_never_seen_half_changed() -> None:
     """)
 
 
-@pytest.mark.parametrize("capture", ["off", "auto"])
-def test_variable_that_compiled_functions_change_and_read(capture: str) -> None:
-    """XLA changes a variable in place while kernels of other groups still have to read it."""
+@pytest.mark.parametrize(("capture", "verify"), [("off", "0"), ("auto", "0"), ("inference", "1")])
+def test_variable_that_compiled_functions_change_and_read(capture: str, verify: str) -> None:
+    """XLA changes a variable in place while kernels of other groups still have to read it.
+
+    A replay is verified if no change of the variable was counted meanwhile.
+    """
     kit.run_checks(
         """
         with tf.device(GPU):
@@ -118,6 +121,7 @@ def test_variable_that_compiled_functions_change_and_read(capture: str) -> None:
         run_threads([reader] * THREADS + [writer])
     """,
         TF_MULTI_STREAM_CAPTURE=capture,
+        TF_MULTI_STREAM_CAPTURE_VERIFY=verify,
     )
 
 

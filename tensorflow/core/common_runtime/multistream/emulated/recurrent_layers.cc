@@ -168,7 +168,8 @@ class RecurrentKernel : public OpKernel {
     return steps;
   }
 
-  // `matrix` times `of`, by gate and unit.
+ private:
+  // A row of `matrices` times `of`; `at` is the gate and unit.
   static float Product(const T* matrices, int64_t at, const Values& of) {
     const T* row = matrices + at * of.size();
     float sum = 0;
@@ -178,7 +179,6 @@ class RecurrentKernel : public OpKernel {
     return sum;
   }
 
- private:
   void Take(const Tensor& parameters, Step* step) const {
     const int64_t units = step->state.size(), all = gates() * units;
     const T* of_x = parameters.flat<T>().data();

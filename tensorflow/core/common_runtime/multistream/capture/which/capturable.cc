@@ -59,9 +59,8 @@ const NameAttrList* CalledBy(const AttrSlice& attributes) {
 // Whether XLA compiles a function for the node, or has compiled it earlier for
 // these shapes. A call also runs the function; with clusters, _XlaRun does,
 // which finds it by a string key.
-bool IsCompiledCall(const Node& node) {
-  return node.type_string() == "_XlaCompile" ||
-         multistream::IsCompiledCall(node.def());
+bool HasCompiled(const Node& node) {
+  return node.type_string() == "_XlaCompile" || IsCompiledCall(node.def());
 }
 
 bool IsGather(const Node& node) {
@@ -170,7 +169,7 @@ class Classifier {
       return std::string(status.message());
     }
     if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
-    if (IsCompiledCall(node)) return ObstacleInCluster(node);
+    if (HasCompiled(node)) return ObstacleInCluster(node);
     if (node.type_string() == "_XlaRun") return "";
     if (ChangesVariables(node.type_string())) {
       found.changes_variables = true;
@@ -255,9 +254,7 @@ class Classifier {
     auto [it, is_new] = compiled_.try_emplace(function.name());
     if (is_new) {
       it->second.obstacle = absl::StrCat("compiles ", function.name());
-      CompiledFunction compiled = LookAt(function);
-      it = compiled_.insert_or_assign(function.name(), std::move(compiled))
-               .first;
+      it->second = LookAt(function);
     }
     return it->second;
   }
@@ -326,7 +323,7 @@ class Classifier {
     const Node& user = *edge.dst();
     if (ChangesVariables(user.type_string())) return true;
     const NameAttrList* called =
-        IsCompiledCall(user) || IsPlainCall(user.type_string())
+        HasCompiled(user) || IsPlainCall(user.type_string())
             ? CalledBy(user.attrs())
             : nullptr;
     return called != nullptr &&
@@ -405,7 +402,7 @@ class Classifier {
 }  // namespace
 
 bool IsCompiled(const Node& node) {
-  return IsCompiledCall(node) || node.type_string() == "_XlaRun";
+  return HasCompiled(node) || node.type_string() == "_XlaRun";
 }
 
 std::vector<std::string> ObstaclesAt(const Graph& graph,
