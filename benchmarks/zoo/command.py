@@ -29,7 +29,8 @@ from programs import above_zero, names_of
 from zoo.models import names
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_MODES = ("inference", "training", "fit", "serving")
+_TRAININGS = ("training", "fit", "fit_xla")
+_MODES = ("inference", *_TRAININGS, "serving")
 _SECONDS = 600  # for one process
 _CAPTURED = {
     "TF_GPU_STREAM_GROUP_COUNT": "8",
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (model, mode)
         for mode in options.modes
         for model in options.only
-        if model.split(":")[0] not in FUNCTIONS or mode not in ("training", "fit")
+        if model.split(":")[0] not in FUNCTIONS or mode not in _TRAININGS
         if model not in NOT_SERVED or mode != "serving"
     ]
     for number, (model, mode) in enumerate(chosen, 1):

@@ -3,10 +3,10 @@
 """Measures one model in this process: python -m zoo.program MODEL MODE SECONDS RESULTS.
 
 MODE is `inference` (calls of a `tf.function`), `training` (Keras's `train_on_batch` with Adam),
-`fit` (the same by `fit` over a `tf.data.Dataset`; a time is an epoch's, by step) or
-`serving` (16 threads call a signature with a batch of any size; with stream groups, by
-`tf.cuda.serving_callable`). The file RESULTS gets the results, or losses, of the same inputs in
-every process. The last line of the output is the figures as JSON.
+`fit` (the same by `fit` over a `tf.data.Dataset`; a time is an epoch's, by step), `fit_xla` (the
+same with `jit_compile=True`) or `serving` (16 threads call a signature with a batch of any size;
+with stream groups, by `tf.cuda.serving_callable`). The file RESULTS gets the results, or losses, of
+the same inputs in every process. The last line of the output is the figures as JSON.
 """
 
 import contextlib
@@ -37,18 +37,18 @@ def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
     with tf.device("/GPU:0"):  # a real GPU does not need it
         made = importlib.import_module("zoo.models").make(name)
         inputs = [made.inputs() for _ in range(_INPUTS)]
-        # Keras 3 compiles by XLA unless told not to.
-        options = {} if is_legacy else {"jit_compile": False}
+        options = {"jit_compile": mode == "fit_xla"}  # what Keras 3 would choose by itself
         epochs = None
+        epochs_are_timed = mode in ("fit", "fit_xla")
         if mode == "training":
             step = _training(tf, made.keras, inputs, options)
-        elif mode == "fit":
+        elif epochs_are_timed:
             step, epochs = _fit(tf, made.keras, inputs, options)
         elif mode == "serving":
             step = _serving(tf, made.call, inputs)
         else:
             step = _inference(tf, made.call, inputs)
-        compared = _INPUTS if mode == "fit" else _COMPARED * _INPUTS
+        compared = _INPUTS if epochs_are_timed else _COMPARED * _INPUTS
         found = [step(i % _INPUTS) for i in range(compared)]
         np.savez(results, *(x for of_step in found for x in of_step))
         if mode == "serving":

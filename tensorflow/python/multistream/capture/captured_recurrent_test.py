@@ -48,6 +48,48 @@ def test_layers() -> None:
     kit.run_captured("", LAYERS, capture="marked", TF_MULTI_STREAM_CAPTURE_PIECES="1")
 
 
+TRAININGS = """
+from tensorflow.keras import layers
+
+def trained(*made):
+    def make():
+        tf.keras.utils.set_random_seed(1)
+        model = tf.keras.Sequential([layers.Embedding(20, 6), *[m() for m in made],
+                                     layers.Dense(2)])
+        model.build((None, 7))
+        optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+        optimizer.build(model.trainable_variables)
+        @on_gpu
+        def step(ids, labels):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(model(ids, training=True) - labels))
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables),
+                                          model.trainable_variables))
+            return loss
+        return step, [getattr(v, "value", v) for v in [*model.variables, *optimizer.variables]]
+    return make
+
+data = [(np.stack([rng.permutation(20)[:7] for _ in range(n)]).astype(np.int32), floats(n, 2))
+        for n in (4, 4, 2)]
+for name, made in {
+        "lstm": [lambda: layers.LSTM(5)], "gru": [lambda: layers.GRU(5)],
+        "two": [lambda: layers.LSTM(5, return_sequences=True), lambda: layers.GRU(4)],
+        "both directions": [lambda: layers.Bidirectional(layers.LSTM(5))]}.items():
+    report = alike(name, trained(*made), *data, captured=None, runs=30)
+    check(report.share > 0.9, f"{name}: {report}")
+"""
+
+
+@pytest.mark.parametrize("verify", ["0", "1"])
+def test_trainings(verify: str) -> None:
+    kit.run_captured(
+        TRAININGS,
+        capture="marked",
+        TF_DETERMINISTIC_OPS="1",
+        TF_MULTI_STREAM_CAPTURE_VERIFY=verify,
+    )
+
+
 EMULATED = """
 import numpy as np, tensorflow as tf
 layers, x = tf.keras.layers, np.random.default_rng(1).normal(0, 1, (3, 6, 4)).astype(np.float32)

@@ -17,9 +17,13 @@ def body(x, scale=2.0):
     with tf.device(GPU):
         return tf.tanh(tf.cast(x, tf.float32) * scale) + 1.0
 
+def number():
+    with tf.device(GPU):
+        return tf.random.uniform([4], 0, 9, tf.int64, name="noise")
+
 def noise(x):
     with tf.device(GPU):
-        return tf.identity(x) + tf.random.normal([4], name="noise")
+        return tf.identity(x) + tf.cast(number(), tf.float32)
 
 def gives(function, *arguments, captured=True, **named):
     before = replayed()
@@ -123,12 +127,12 @@ for signature in loaded.signatures["captured"], marked:
 def test_what_is_required_and_cannot_be_is_an_error() -> None:
     run("""
 require = tf.cuda.captured(mode="require")
-says = 'tf.cuda.captured(mode="require")', "RandomStandardNormal"
+says = 'tf.cuda.captured(mode="require")', "RandomUniformInt"
 fails(tf.errors.FailedPreconditionError, lambda: require(noise)(four), *says)
 with tf.device(GPU):
     w = tf.Variable(four)
 fails(tf.errors.FailedPreconditionError,
-      lambda: require(lambda x: w.assign_add(tf.random.normal([4], name="step")))(four), *says)
+      lambda: require(lambda x: w.assign_add(tf.cast(number(), tf.float32)))(four), *says)
 for _ in range(12):
     tf.cuda.captured(noise)(four)  # without an error
     tf.function(noise)(four)
@@ -144,7 +148,7 @@ def test_an_environment_that_requires_capture() -> None:
         """
 tf1 = tf.compat.v1
 fails(tf.errors.FailedPreconditionError, lambda: tf.function(noise)(four),
-      "TF_MULTI_STREAM_CAPTURE=require", "RandomStandardNormal 'noise")
+      "TF_MULTI_STREAM_CAPTURE=require", "RandomUniformInt 'noise")
 gives(tf.function(body), four)
 with tf.Graph().as_default(), tf.device(GPU):
     w = tf1.get_variable("w", initializer=four, use_resource=True)

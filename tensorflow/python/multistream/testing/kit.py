@@ -115,8 +115,6 @@ def run_program(
 ) -> subprocess.CompletedProcess[str]:
     """Like run, with arguments of Python: a program's path, or "-c" and code, and its own."""
     given = {**inherited(), **environment}
-    if ON_GPU:  # tests run side by side
-        given.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     return python([str(argument) for argument in arguments], given, 600, folder)
 
 
@@ -124,6 +122,8 @@ def inherited() -> dict[str, str]:
     """This process's environment without TensorFlow's variables; processes log warnings."""
     unwanted = ("TF_", "PROTOCOL_BUFFERS_")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    if ON_GPU:  # tests run side by side
+        clean["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     return {**clean, "TF_CPP_MIN_LOG_LEVEL": "1"}
 
 

@@ -47,15 +47,6 @@ bool IsStepLocal(absl::string_view op) {
          op == "StackPushV2" || op == "StackPopV2" || op == "StackCloseV2";
 }
 
-// Ops whose kernels have a generator of random numbers.
-bool DrawsRandomNumbers(absl::string_view op) {
-  static const auto* ops = new Ops{
-      "RandomUniform",   "RandomStandardNormal", "RandomUniformInt",
-      "TruncatedNormal", "Multinomial",          "ParameterizedTruncatedNormal",
-      "RandomGammaV2",   "RandomShuffle"};
-  return ops->contains(op);
-}
-
 // Ops that the registry calls stateful and that may yet run on any group. Their
 // state is in host memory with a lock (random generators), in the resource that
 // they name (the ops that use the resource are judged), or in the step. All
@@ -115,6 +106,14 @@ bool IsRecurrentLayer(const NodeDef& node) {
   }
   float dropout = 1;
   return TryGetNodeAttr(node, "dropout", &dropout) && dropout == 0;
+}
+
+bool DrawsRandomNumbers(absl::string_view op) {
+  static const auto* ops = new Ops{
+      "RandomUniform",   "RandomStandardNormal", "RandomUniformInt",
+      "TruncatedNormal", "Multinomial",          "ParameterizedTruncatedNormal",
+      "RandomGammaV2",   "RandomShuffle"};
+  return ops->contains(op);
 }
 
 bool IsCompiledCall(const NodeDef& node) {

@@ -42,6 +42,9 @@ GraphTraits ClassifyGraph(const Graph& graph,
 // keeps descriptors, but launches under the lock that guards them.
 bool IsRecurrentLayer(const NodeDef& node);
 
+// Whether the op's kernel has a generator of random numbers.
+bool DrawsRandomNumbers(absl::string_view op);
+
 // Whether XLA compiles the function that the node calls (`jit_compile=True`).
 // The node's kernel then launches the compiled code itself.
 bool IsCompiledCall(const NodeDef& node);

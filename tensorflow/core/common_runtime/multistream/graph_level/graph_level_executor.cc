@@ -19,6 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_report.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
@@ -109,6 +110,12 @@ class GraphLevelExecutor : public Executor {
         !capturable.changes_variables) {
       capturable.obstacle =
           absl::StrCat("it changes state: ", traits_.leader_only);
+    }
+    for (const std::string& draw : capturable.draws) {
+      if (kernels_->GeneratorOf(draw) == nullptr) {
+        capturable.obstacle =
+            absl::StrCat("'", draw, "' draws numbers in an unknown way");
+      }
     }
     if (!capturable.obstacle.empty()) {
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;
@@ -213,8 +220,24 @@ class GraphLevelExecutor : public Executor {
       const LocalExecutorParams& params, const Graph& recorded,
       const MakeStockExecutor& make_stock, const Capturable& capturable,
       const std::string& required, const std::string& name) {
+    std::vector<GuardedPhiloxRandom*> generators;
+    for (const std::string& draw : capturable.draws) {
+      generators.push_back(kernels_->GeneratorOf(draw));
+      if (generators.back() == nullptr) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("'", draw, "' draws numbers in an unknown way"));
+      }
+    }
+    std::unique_ptr<Graph> stateless;
+    if (!generators.empty()) {
+      TF_ASSIGN_OR_RETURN(stateless,
+                          WithStatelessDraws(recorded, capturable.draws,
+                                             params.device->name()));
+    }
     std::vector<std::unique_ptr<Executor>> recorders;
-    TF_RETURN_IF_ERROR(MakeRecorders(params, recorded, make_stock, &recorders));
+    TF_RETURN_IF_ERROR(
+        MakeRecorders(params, stateless == nullptr ? recorded : *stateless,
+                      make_stock, &recorders));
     std::unique_ptr<Paddings> paddings;
     // No padding in training: the step would learn from the added rows.
     const bool pads =
@@ -230,7 +253,8 @@ class GraphLevelExecutor : public Executor {
             const Graph& masked, std::vector<std::unique_ptr<Executor>>* made) {
           return MakeRecorders(params, masked, make_stock, made,
                                /*is_late=*/true);
-        });
+        },
+        std::move(generators));
   }
 
   // Makes pieces_ of a graph that cannot be captured as a whole, and executors

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <tuple>
+#include <typeinfo>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
@@ -187,6 +189,23 @@ absl::Status SharedKernels::Make(
     kernel_traits_.constants.insert(constant->data());
   }
   return absl::OkStatus();
+}
+
+GuardedPhiloxRandom* SharedKernels::GeneratorOf(const std::string& node) {
+  // As TensorFlow's template PhiloxRandomOp, which no header declares: the
+  // generator is its only member.
+  struct PhiloxRandomOp : OpKernel {
+    GuardedPhiloxRandom generator;
+  };
+  absl::MutexLock lock(&mu_);
+  const auto found = kernels_.find(Key(node, 0));
+  if (found == kernels_.end()) return nullptr;
+  OpKernel* kernel = found->second.kernel;
+  if (!IsBuiltIn(kernel) ||
+      !absl::StrContains(typeid(*kernel).name(), "PhiloxRandomOp")) {
+    return nullptr;
+  }
+  return &static_cast<PhiloxRandomOp*>(kernel)->generator;
 }
 
 void SharedKernels::Delete(OpKernel* kernel) {

@@ -22,6 +22,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/util/guarded_philox_random.h"
 
 namespace tensorflow::multistream {
 
@@ -40,6 +41,11 @@ class SharedKernels {
   // run already, so that traits() stays as it is.
   static void Wrap(std::shared_ptr<SharedKernels> kernels, int group,
                    LocalExecutorParams* params, bool is_late = false);
+
+  // The generator of the node with this name, which draws random numbers
+  // (capture/which/drawn_numbers.h); nullptr if the node's kernel is not
+  // TensorFlow's. The executors that share the kernel own the generator.
+  GuardedPhiloxRandom* GeneratorOf(const std::string& node);
 
   // Call only when all executors that are not late are made: there is no lock.
   const KernelTraits& traits() const ABSL_NO_THREAD_SAFETY_ANALYSIS {

@@ -474,6 +474,13 @@ class Cutter {
         graph->AddEdge(node, output, to, edge->dst_input());
       }
     }
+    for (const int id : levels_.order()) {
+      for (const auto& [piece, node] : by_id) {
+        if (levels_.HadBetterPrecede(id, piece)) {
+          graph->AddControlEdge(made[id], node);
+        }
+      }
+    }
     FixupSourceAndSinkEdges(graph.get());
     return graph;
   }

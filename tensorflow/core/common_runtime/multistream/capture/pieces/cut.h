@@ -17,11 +17,12 @@
 // In the graph that remains, one node stands for each piece. Since levels grow
 // along the edges, that graph has no cycle.
 //
-// What may be recorded is on the highest odd level that its users allow, so
-// that a piece contains as much as possible, and what is not needed between two
-// pieces is in the later one. A node that launches nothing, and comes after no
-// piece, joins one only if all its users are in it. A piece with few launches
-// does not pay for copying what it takes and gives: its nodes run as always.
+// What may be recorded is on the highest odd level that its users allow: what
+// is not needed between two pieces is in the later one. Or on the lowest, if
+// the largest piece is much larger then, as with an optimizer that ends by
+// counting steps. A node that launches nothing, and comes after no piece, joins
+// one only if all its users are in it. A piece with few launches does not pay
+// for copying what it takes and gives: its nodes run as always.
 //
 // A piece runs as a whole or not at all, in each iteration of a loop. So if
 // nodes of an odd level are in other loops or branches, they are other pieces.

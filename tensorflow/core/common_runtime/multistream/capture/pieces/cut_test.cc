@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,12 +30,13 @@ namespace tensorflow::multistream {
 namespace {
 
 // A GPU's part of a step, with the copies that TensorFlow adds. Unique, Where
-// and RandomUniform are not captured.
+// and Cholesky are not captured.
 class Part : public PartGraph {
  public:
   explicit Part(const std::string& text) : PartGraph(kGpu, kHost) {
     Define("x", "_Arg T=float index=0");
     Define("ids", "_Arg T=int32 index=1");
+    Define("places", "_Arg T=int64 index=2");
     Define("result", "_Retval index=0");
     Define("other", "_Retval index=1");
     Add(text);
@@ -88,15 +90,52 @@ int ArgumentsOnHost(const Graph& graph) {
 }
 
 TEST(CutTest, WhatIsBeforeAndAfterAnObstacleIsAPiece) {
-  EXPECT_EQ(CutOf("y = Tanh(x()); w = Where(y); z = GatherNd(Exp(y), w);"
-                  "result(z)"),
-            (Texts{"Tanh _Arg _Retval", "Exp GatherNd _Arg _Arg _Retval",
-                   "Where _Arg _MultiStreamPiece _MultiStreamPiece _Retval"}));
+  EXPECT_EQ(CutOf("y = Tanh(x()); w = Cholesky(y); result(Mul(Exp(y), w))"),
+            (Texts{"Tanh _Arg _Retval", "Exp Mul _Arg _Arg _Retval",
+                   "Cholesky _Arg _MultiStreamPiece _MultiStreamPiece "
+                   "_Retval"}));
   // What is not needed between is in the later piece.
-  EXPECT_EQ(CutOf("y = Tanh(x()); w = Where(y);"
-                  "z = GatherNd(Exp(Sin(Cos(y))), w); result(z); other(Abs(y))")
+  EXPECT_EQ(CutOf("y = Tanh(x()); w = Cholesky(y);"
+                  "z = Mul(Exp(Sin(Cos(y))), w); result(z); other(Abs(y))")
                 .front(),
             "Tanh _Arg _Retval");
+  // Unless the earlier piece is much larger then.
+  EXPECT_EQ(CutOf("y = Tanh(Neg(Exp(x()))); w = Cholesky(y); result(Exp(w));"
+                  "other(Abs(Sin(Cos(y))))")
+                .front(),
+            "Abs Cos Exp Neg Sin Tanh _Arg _Retval _Retval");
+}
+
+TEST(CutTest, WhatTakesAShapeThatValuesDecideIsLeftOutIfAllElseIsOnePiece) {
+  const auto many = [](std::string x) {
+    for (int i = 0; i < 60; ++i) x = absl::StrCat("Sin(", x, ")");
+    return x;
+  };
+  // As the gradient of an embedding: of the rows that differ, sums.
+  const std::string text =
+      absl::StrCat("y = ", many("x()"),
+                   "; u = Unique(places()); n = Size(u) out_type=int32;",
+                   "result(Exp(UnsortedSegmentSum(y, u:1, n)))");
+  const std::vector<std::string> ops = CutOf(text);
+  ASSERT_EQ(ops.size(), 2);
+  EXPECT_TRUE(absl::StrContains(ops[1], "Exp Size Unique"));
+  EXPECT_TRUE(absl::StrContains(ops[1], "UnsortedSegmentSum"));
+  // What waits for the GPU comes before the piece if it can.
+  const Part part(text);
+  const Cut cut = CutIntoPieces(part.graph, nullptr, /*with_xla=*/true, 1);
+  for (const Node* node : cut.graph->op_nodes()) {
+    if (node->type_string() != kPieceOp) continue;
+    EXPECT_TRUE(absl::c_any_of(node->in_nodes(), [](const Node* before) {
+      return before->type_string() == "Unique";
+    }));
+  }
+  // Rows that are gathered are as many as the indices.
+  EXPECT_EQ(CutOf(absl::StrCat("u = Unique(places()); g = GatherV2(x(), u, 0);"
+                               "result(",
+                               many("GatherV2(g, places(), 0)"), ")"))
+                .back(),
+            "GatherV2 GatherV2 Unique _Arg _Arg _Arg _MultiStreamPiece "
+            "_Retval");
 }
 
 TEST(CutTest, AGraphWithoutAPieceThatPaysRemains) {
@@ -160,11 +199,11 @@ TEST(CutTest, IntegersOfTheGpuStayThereInAPiece) {
 TEST(CutTest, ConstantsAndHandlesAreInEachPieceThatUsesThem) {
   const Texts ops = CutOf(
       "v = handle(); y = Tanh(AddV2(x(), read(v)));"
-      "w = Where(y); result(AddV2(GatherNd(y, w), read(v)))");
+      "w = Cholesky(y); result(AddV2(Mul(y, w), read(v)))");
   EXPECT_EQ(ops, (Texts{"AddV2 ReadVariableOp Tanh VarHandleOp _Arg _Retval",
-                        "AddV2 GatherNd ReadVariableOp VarHandleOp _Arg _Arg "
+                        "AddV2 Mul ReadVariableOp VarHandleOp _Arg _Arg "
                         "_Retval",
-                        "Where _Arg _MultiStreamPiece _MultiStreamPiece "
+                        "Cholesky _Arg _MultiStreamPiece _MultiStreamPiece "
                         "_Retval"}));
 }
 
@@ -209,9 +248,9 @@ TEST(CutTest, AConstantAfterAPieceDoesNotRunBeforeIt) {
 TEST(CutTest, OneReadOfAVariableIsInOnePlace) {
   const Texts ops = CutOf(
       "r = read(handle()); y = Tanh(AddV2(x(), r));"
-      "w = Where(y); result(AddV2(GatherNd(y, w), r))");
+      "w = Cholesky(y); result(AddV2(Mul(y, w), r))");
   EXPECT_EQ(ops.back(),
-            "ReadVariableOp VarHandleOp Where _Arg _MultiStreamPiece "
+            "Cholesky ReadVariableOp VarHandleOp _Arg _MultiStreamPiece "
             "_MultiStreamPiece _Retval");
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/value_shapes.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
@@ -65,6 +66,7 @@ absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
   kinds_.resize(ids, Kind::kBetween);
   classes_.resize(ids);
   in_loop_.resize(ids);
+  waits_.resize(ids);
   before_.resize(ids);
   after_.resize(ids);
   outputs_.resize(ids);
@@ -98,6 +100,7 @@ absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
   TF_RETURN_IF_ERROR(Sort());
   FindKinds(library, with_xla);
   FindClasses(frames);
+  LeaveOutValueShapes();
   return absl::OkStatus();
 }
 
@@ -173,6 +176,7 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
   const std::vector<std::string> obstacles = ObstaclesAt(graph_, library);
   for (const Node* node : graph_.op_nodes()) {
     const int id = node->id();
+    waits_[id] = HasValueShape(*node);
     if (!obstacles[id].empty() || node->IsArg() || node->IsRetval() ||
         node->IsSend() || node->IsRecv()) {
       continue;
@@ -201,6 +205,22 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
       kinds_[node->id()] = Kind::kFree;
     }
   }
+}
+
+void PieceLevels::LeaveOutValueShapes() {
+  constexpr int kLeastPercent = 95;
+  const std::vector<int> takers = TakeValueShapes(graph_, order_, pairs_);
+  if (takers.empty()) return;
+  const std::vector<Kind> all = kinds_;
+  Find();
+  const int largest = LargestPiece();
+  kinds_ = all;
+  for (const int id : takers) {
+    if (!IsCopied(id)) LetRunAsAlways(id);
+  }
+  const std::vector<Kind> rest = kinds_;
+  Find();
+  kinds_ = 100 * LargestPiece() < kLeastPercent * largest ? all : rest;
 }
 
 void PieceLevels::FindClasses(const std::vector<ControlFlowInfo>& frames) {
@@ -262,7 +282,7 @@ void PieceLevels::FindClasses(const std::vector<ControlFlowInfo>& frames) {
   }
 }
 
-void PieceLevels::FindOnce() {
+void PieceLevels::FindOnce(bool early) {
   const int ids = graph_.num_node_ids();
   std::vector<int> earliest(ids);
   int last = 0;
@@ -285,10 +305,10 @@ void PieceLevels::FindOnce() {
     for (const int to : after_[id]) latest = std::min(latest, levels_[to]);
     switch (kinds_[id]) {
       case Kind::kBetween:
-        levels_[id] = EvenTo(latest);
+        levels_[id] = waits_[id] ? earliest[id] : EvenTo(latest);
         break;
       case Kind::kLaunch:
-        levels_[id] = OddTo(latest);
+        levels_[id] = early ? earliest[id] : OddTo(latest);
         break;
       case Kind::kFree:
         if (IsInPiece(earliest[id])) {
@@ -347,12 +367,36 @@ bool PieceLevels::KeepPairsTogether() {
   return found;
 }
 
-void PieceLevels::Find() {
+void PieceLevels::FindAll(bool early) {
   do {
     levels_.clear();
-    FindOnce();
-    FindOnce();  // now what takes a tensor is known, so its shape follows
+    FindOnce(early);
+    FindOnce(early);  // now what takes a tensor is known, so its shape follows
   } while (KeepPairsTogether());
+}
+
+int PieceLevels::LargestPiece() const {
+  std::map<PieceId, int> launches;
+  int largest = 0;
+  for (const int id : order_) {
+    const PieceId piece = PieceOf(id);
+    if (piece == kNoPiece || !Launches(id)) continue;
+    largest = std::max(largest, ++launches[piece]);
+  }
+  return largest;
+}
+
+void PieceLevels::Find() {
+  // A later piece reads more of the variables that it changes itself.
+  constexpr int kWorthPercent = 125;
+  const std::vector<Kind> kinds = kinds_;
+  FindAll(/*early=*/true);
+  const int early = LargestPiece();
+  const std::vector<Kind> early_kinds = std::exchange(kinds_, kinds);
+  FindAll(/*early=*/false);
+  if (100 * early < kWorthPercent * LargestPiece()) return;
+  kinds_ = early_kinds;
+  FindAll(/*early=*/true);
 }
 
 PieceLevels::PieceId PieceLevels::PieceOf(int id) const {

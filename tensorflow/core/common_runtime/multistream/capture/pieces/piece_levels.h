@@ -51,6 +51,13 @@ class PieceLevels {
   // All nodes in such an order.
   const std::vector<int>& order() const { return order_; }
 
+  // Whether the node waits for the GPU, and need not wait for the piece: then
+  // it had better come first, when the GPU has less to do.
+  bool HadBetterPrecede(int id, PieceId piece) const {
+    return waits_[id] && levels_[id] < piece.first &&
+           classes_[id] == piece.second;
+  }
+
   bool IsInLoop(int id) const { return in_loop_[id]; }
   bool IsCopied(int id) const { return kinds_[id] == Kind::kCopied; }
   // Whether a copied node comes after a node of the piece.
@@ -75,10 +82,18 @@ class PieceLevels {
   // Finds an order in which each node comes after those before it.
   absl::Status Sort();
   void FindKinds(const FunctionLibraryDefinition* library, bool with_xla);
+  // What takes shapes that values decide runs as always, so that the rest needs
+  // no recording for each of these shapes: if the largest piece stays about as
+  // large.
+  void LeaveOutValueShapes();
   // A piece runs as a whole, or not at all. So its nodes are of one class: they
   // are in the same loop, and in the same branches.
   void FindClasses(const std::vector<ControlFlowInfo>& frames);
-  void FindOnce();
+  // `early`: what may be recorded is on the lowest level that is possible.
+  void FindOnce(bool early);
+  void FindAll(bool early);
+  // How many launches the piece with the most has.
+  int LargestPiece() const;
   // Whether all that take the node's outputs, or the tensor that it sends, are
   // on this level.
   bool IsUsedBy(int id, int level) const;
@@ -95,6 +110,7 @@ class PieceLevels {
   std::vector<int> levels_;
   std::vector<int> classes_;
   std::vector<bool> in_loop_;
+  std::vector<bool> waits_;
   std::vector<MemoryTypeVector> outputs_;
   // Edges, and the order of transfers; without the back edges of loops.
   std::vector<std::vector<int>> before_, after_;

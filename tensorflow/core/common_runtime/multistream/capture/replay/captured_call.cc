@@ -10,6 +10,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/padded_inputs.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -34,6 +35,17 @@ std::vector<int> ByIndex(const std::vector<Item>& items) {
   return at;
 }
 
+std::vector<Tensor> EmptyStates(size_t draws) {
+  std::vector<Tensor> states;
+  for (size_t i = 0; i < draws; ++i) {
+    for (const int64_t size : {1, 2}) {
+      Tensor& state = states.emplace_back(DT_UINT64, TensorShape({size}));
+      state.flat<uint64_t>().setZero();
+    }
+  }
+  return states;
+}
+
 }  // namespace
 
 StepInterface::StepInterface(const Capturable& graph)
@@ -43,6 +55,10 @@ StepInterface::StepInterface(const Capturable& graph)
       messages(Parsed(graph.messages)),
       sends(Parsed(graph.sends)),
       checks(Parsed(graph.checks)),
+      draws(graph.draws),
+      draw_states(Parsed(DrawStateKeys(draws.size()))),
+      draw_shapes(Parsed(DrawShapeKeys(draws.size()))),
+      empty_states(EmptyStates(draws.size())),
       arguments(graph.arguments),
       variables(graph.variables),
       changes_variables(graph.changes_variables),
@@ -239,6 +255,8 @@ bool CapturedCall::Collect(ResourceMgr* resources, const std::string& device) {
   }
   settings_ = KernelSettings::Now();
   if (!CollectArguments() || !CollectVariables(resources, device)) return false;
+  inputs_.received.insert(inputs_.received.end(), step_.empty_states.begin(),
+                          step_.empty_states.end());
   AddShapes();
   return true;
 }

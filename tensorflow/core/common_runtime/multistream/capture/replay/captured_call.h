@@ -76,6 +76,11 @@ struct StepInterface {
   const std::vector<Key> sends;
   const std::vector<Key> checks;
   const std::string mask_key = MaskKey();
+  const std::vector<std::string> draws;  // the nodes
+  const std::vector<Key> draw_states;    // of each draw the key, the counter
+  const std::vector<Key> draw_shapes;
+  // Of the types and shapes that the states have.
+  const std::vector<Tensor> empty_states;
   const std::vector<Capturable::Argument> arguments;
   const std::vector<Capturable::Variable> variables;
   const bool changes_variables;
@@ -91,7 +96,8 @@ struct StepInterface {
 // StepInterface.
 struct StepInputs {
   // From the host: what was received, then the arguments that are there and
-  // decide no sizes, then the mask if the call is padded to a length.
+  // decide no sizes, then places for the states of draws, or the mask if the
+  // call is padded to a length. A step that draws is never padded.
   std::vector<Tensor> received;
   // On the device, on the host (Capturable::Argument), or variables' handles.
   std::vector<Tensor> arguments;

@@ -44,7 +44,8 @@ CapturedSteps::CapturedSteps(GroupLeader* leader, const Options& options,
                              const Capturable& graph,
                              std::unique_ptr<Paddings> paddings,
                              std::vector<std::unique_ptr<Executor>> recorders,
-                             MakeRecorders make_recorders)
+                             MakeRecorders make_recorders,
+                             std::vector<GuardedPhiloxRandom*> generators)
     : leader_(leader),
       name_(std::move(name)),
       replayed_(CaptureReport::CounterOf(name_, CaptureReport::kReplayed)),
@@ -53,6 +54,7 @@ CapturedSteps::CapturedSteps(GroupLeader* leader, const Options& options,
       verify_every_(options.capture_verify),
       step_(graph),
       paddings_(std::move(paddings)),
+      generators_(std::move(generators)),
       recorders_(std::move(recorders)),
       make_recorders_(std::move(make_recorders)),
       records_(recorders_.size()) {
@@ -215,7 +217,7 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
 absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
     const CapturedCall& call) {
   std::shared_ptr<RecordedStep> recorded =
-      RecordedStep::Make(step_, leader_, call.group());
+      RecordedStep::Make(step_, leader_, call.group(), generators_);
   const absl::Time start = absl::Now();
   const int group = call.group()->index();
   Executor* executor = recorders_[group].get();
@@ -311,8 +313,9 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
   // What is padded to a length may have other last bits than the step.
   const bool is_masked =
       call->padding() != nullptr && call->padding()->length > 0;
+  // What runs again draws other numbers.
   const bool verify =
-      verify_every_ > 0 && !is_masked &&
+      verify_every_ > 0 && !is_masked && step_.draws.empty() &&
       replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
   std::function<void()> end;
   const absl::Status status = recorded->Launch(

@@ -67,12 +67,14 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   // `recorders[i]` is the executor on the recorder of group `i` of `leader`. If
   // capture is mandatory, `required` names the setting that says so, for an
   // error; else it is empty. `name` is the graph's name in reports. `paddings`
-  // is nullptr if no batch and no length is to be padded.
+  // is nullptr if no batch and no length is to be padded. `generators` are
+  // those of the graph's draws; their kernels outlive this object.
   CapturedSteps(GroupLeader* leader, const Options& options,
                 std::string required, std::string name, const Capturable& graph,
                 std::unique_ptr<Paddings> paddings,
                 std::vector<std::unique_ptr<Executor>> recorders,
-                MakeRecorders make_recorders = nullptr);
+                MakeRecorders make_recorders = nullptr,
+                std::vector<GuardedPhiloxRandom*> generators = {});
   ~CapturedSteps();
 
   // Runs a step that was started on `group`, and ends it: launches a recording,
@@ -148,6 +150,7 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   const int verify_every_;
   const StepInterface step_;
   const std::unique_ptr<Paddings> paddings_;
+  const std::vector<GuardedPhiloxRandom*> generators_;      // by draw
   const std::vector<std::unique_ptr<Executor>> recorders_;  // by group
 
   const MakeRecorders make_recorders_;

@@ -110,7 +110,11 @@ bool RecordedCopies::Allocate(const StepInputs& inputs, Recording* recording) {
     inputs_.emplace_back(recording->memory(), it.dtype(), it.shape());
     if (!inputs_.back().IsInitialized()) return false;
   }
-  if (next != from_host.end()) mask_ = *next;
+  if (!step_.draws.empty()) {
+    draw_states_.assign(next, from_host.end());
+  } else if (next != from_host.end()) {
+    mask_ = *next;
+  }
   return true;
 }
 
@@ -124,6 +128,20 @@ bool RecordedCopies::Stage(const StepInputs& inputs, Tensor* staged) const {
   if (!staged->IsInitialized()) return false;
   block_.Fill(inputs.received, staged);
   return true;
+}
+
+void RecordedCopies::Draw(Tensor* staged) const {
+  // As TensorFlow's kernels reserve: enough for every distribution.
+  constexpr int kNumbersOfAnOutput = 256;
+  char* const block = static_cast<char*>(staged->data());
+  size_t at = block_.size() - draw_states_.size();
+  for (size_t i = 0; i < drawn_.size(); ++i) {
+    const random::PhiloxRandom state =
+        generators_[i]->ReserveRandomOutputs(drawn_[i], kNumbersOfAnOutput);
+    std::memcpy(block + block_.At(at++), &state.key()[0], sizeof(state.key()));
+    std::memcpy(block + block_.At(at++), &state.counter()[0],
+                sizeof(state.counter()));
+  }
 }
 
 bool RecordedCopies::NewOutputs(const CapturedCall& call,

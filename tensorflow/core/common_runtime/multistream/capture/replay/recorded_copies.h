@@ -23,6 +23,7 @@
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/util/guarded_philox_random.h"
 
 namespace tensorflow::multistream {
 
@@ -44,6 +45,9 @@ class InputBlock {
   explicit InputBlock(const std::vector<Tensor>& values);
 
   size_t bytes() const { return bytes_; }
+  size_t size() const { return places_.size(); }
+  // Where the value with this index is in the block.
+  size_t At(size_t value) const { return places_[value].at; }
   // Shape of a byte tensor that holds the block.
   TensorShape shape() const { return {static_cast<int64_t>(bytes_)}; }
 
@@ -93,9 +97,16 @@ class RecordedCopies {
     std::vector<Tensor> outputs;
   };
 
+  // `generators`: one for each draw of the step.
   RecordedCopies(const StepInterface& step, StreamGroup* group,
-                 DeviceBase* device)
-      : step_(step), group_(group), device_(device), places_(step.made()) {}
+                 DeviceBase* device,
+                 const std::vector<GuardedPhiloxRandom*>& generators)
+      : step_(step),
+        group_(group),
+        device_(device),
+        generators_(generators),
+        drawn_(step.draws.size()),
+        places_(step.made()) {}
 
   // Allocates the recording's memory for inputs like `inputs`. False if there
   // is no memory.
@@ -104,6 +115,9 @@ class RecordedCopies {
   // Copies a call's values from the host into pinned memory. False if there is
   // no memory.
   bool Stage(const StepInputs& inputs, Tensor* staged) const;
+  // Reserves the random numbers that one launch draws: writes the states of the
+  // generators into `staged`.
+  void Draw(Tensor* staged) const;
   // Allocates memory for a call's outputs. False if there is no memory.
   bool NewOutputs(const CapturedCall& call, std::vector<Tensor>* outputs) const;
   // Both enqueue copies. A call with fewer rows than the recording uses the
@@ -119,6 +133,9 @@ class RecordedCopies {
   // holds the handle only during a launch.
   std::vector<Tensor>& inputs() { return inputs_; }
   const Tensor& mask() const { return mask_; }
+  const Tensor& draw_state(size_t i) const { return draw_states_[i]; }
+  // How many numbers the step draws at a time, by draw.
+  std::vector<int64_t>& drawn() { return drawn_; }
   std::vector<ResultPlace>& places() { return places_; }
   const std::vector<ResultPlace>& places() const { return places_; }
 
@@ -129,10 +146,13 @@ class RecordedCopies {
   const StepInterface& step_;
   StreamGroup* const group_;
   DeviceBase* const device_;
+  const std::vector<GuardedPhiloxRandom*>& generators_;
+  std::vector<int64_t> drawn_;
   InputBlock block_;  // layout of the values from the host
   Tensor received_;   // the memory of that block
   std::vector<Tensor> inputs_;
-  Tensor mask_;  // of a step that is padded to a length
+  Tensor mask_;                      // of a step that is padded to a length
+  std::vector<Tensor> draw_states_;  // as StepInterface::draw_states
   std::vector<ResultPlace> places_;
 };
 

@@ -58,6 +58,12 @@ class RecordedStep::Ends : public RendezvousInterface,
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
+    if (const auto draw = StepInterface::IndexOf(key, step().draw_shapes)) {
+      TensorShape shape;
+      TF_RETURN_IF_ERROR(tensor::MakeShape(value, &shape));
+      recorded_->copies_.drawn()[*draw] = shape.num_elements();
+      return absl::OkStatus();
+    }
     const auto i = StepInterface::IndexOf(key, step().sends);
     const auto check = StepInterface::IndexOf(key, step().checks);
     if (!i.has_value() && !check.has_value()) {
@@ -80,6 +86,11 @@ class RecordedStep::Ends : public RendezvousInterface,
     }
     if (key.FullKey() == step().mask_key) {
       done(absl::OkStatus(), Args(), args, recorded_->copies_.mask(),
+           /*is_dead=*/false);
+      return;
+    }
+    if (const auto draw = StepInterface::IndexOf(key, step().draw_states)) {
+      done(absl::OkStatus(), Args(), args, recorded_->copies_.draw_state(*draw),
            /*is_dead=*/false);
       return;
     }
@@ -136,18 +147,20 @@ class RecordedStep::Ends : public RendezvousInterface,
   RecordedStep* const recorded_;
 };
 
-std::shared_ptr<RecordedStep> RecordedStep::Make(const StepInterface& step,
-                                                 GroupLeader* leader,
-                                                 StreamGroup* group) {
+std::shared_ptr<RecordedStep> RecordedStep::Make(
+    const StepInterface& step, GroupLeader* leader, StreamGroup* group,
+    const std::vector<GuardedPhiloxRandom*>& generators) {
   return std::shared_ptr<RecordedStep>(
-      new RecordedStep(step, leader, group), [](RecordedStep* recorded) {
+      new RecordedStep(step, leader, group, generators),
+      [](RecordedStep* recorded) {
         if (!IsKept(Rule::kEndsAfterItsStream)) return delete recorded;
         recorded->group_->WhenCompleted([recorded] { delete recorded; });
       });
 }
 
 RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
-                           StreamGroup* group)
+                           StreamGroup* group,
+                           const std::vector<GuardedPhiloxRandom*>& generators)
     : step_(step),
       leader_(leader),
       group_(group),
@@ -155,7 +168,7 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
       recording_(leader->recorder(group->index())->NewRecording()),
       last_launch_(group->NewEvent()),
       ends_(std::make_unique<Ends>(this)),
-      copies_(step, group, leader->group_device(group->index())),
+      copies_(step, group, leader->group_device(group->index()), generators),
       variables_(step, leader->gpu_groups()) {}
 
 RecordedStep::~RecordedStep() = default;
@@ -318,6 +331,8 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   }
   const std::optional<int64_t> version =
       leader_->gpu_groups()->StateVersion(call->state());
+  // Only now, as a step that is not launched draws its numbers itself.
+  copies_.Draw(&copies->staged);
   absl::Status status = copies_.CopyIn(call->inputs(), copies->staged);
   const bool with_branches =
       recording_->has_branches() &&

@@ -42,9 +42,10 @@ class RecordedStep {
   // completed all work enqueued by then, which may still use the recording's
   // memory. So a caller may drop its reference right after a launch, even if it
   // is the last one.
-  static std::shared_ptr<RecordedStep> Make(const StepInterface& step,
-                                            GroupLeader* leader,
-                                            StreamGroup* group);
+  // `generators`: of the random numbers that the step draws.
+  static std::shared_ptr<RecordedStep> Make(
+      const StepInterface& step, GroupLeader* leader, StreamGroup* group,
+      const std::vector<GuardedPhiloxRandom*>& generators);
   ~RecordedStep();
 
   // Records the call's step, which `executor` runs on the group's recorder.
@@ -76,7 +77,8 @@ class RecordedStep {
   class Ends;
 
   RecordedStep(const StepInterface& step, GroupLeader* leader,
-               StreamGroup* group);
+               StreamGroup* group,
+               const std::vector<GuardedPhiloxRandom*>& generators);
 
   // To stock code an emulated GPU is a CPU.
   bool is_emulated() const {

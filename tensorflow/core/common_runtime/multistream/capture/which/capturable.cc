@@ -18,6 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
@@ -178,6 +179,10 @@ class Classifier {
                  : ObstacleAtScatter(node);
     }
     if (MayHaveHandle(node)) return "";
+    if (HasStatelessDraw(node)) {
+      found.draws.push_back(node.name());
+      return "";
+    }
     return ObstacleAtOp(node);
   }
 
@@ -191,7 +196,7 @@ class Classifier {
   }
 
   // Finds sends and receives in loops, which have a different key in each
-  // iteration.
+  // iteration. And what draws other numbers in each iteration.
   void FindTransfersInLoops(const Graph& graph) {
     std::vector<ControlFlowInfo> frames;
     std::vector<std::string> not_reached;
@@ -205,7 +210,7 @@ class Classifier {
     }
     for (const Node* node : graph.op_nodes()) {
       if (!frames[node->id()].frame_name.empty() &&
-          (node->IsSend() || node->IsRecv())) {
+          (node->IsSend() || node->IsRecv() || HasStatelessDraw(*node))) {
         Obstacle(*node, "is in a loop");
         return;
       }

@@ -8,8 +8,8 @@
 // A recording launches the same kernels on the same memory. So a graph may be
 // recorded if the launches of its ops depend only on the types and shapes of
 // the graph's inputs, and on the addresses of its variables. No op may compute
-// on the host from input values, draw random numbers, wait for the GPU, or
-// change state other than variables.
+// on the host from input values, wait for the GPU, or change state other than
+// variables and generators of random numbers.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_H_
@@ -66,6 +66,9 @@ struct Capturable {
   std::vector<Variable> variables;
 
   bool changes_variables = false;
+
+  // The nodes that draw random numbers (drawn_numbers.h).
+  std::vector<std::string> draws;
 
   // The outputs: sent to the host, and returned to the caller.
   struct Result {

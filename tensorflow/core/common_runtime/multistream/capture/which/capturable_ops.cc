@@ -117,15 +117,20 @@ bool AsksStream(const Node& node) {
           format == "NHWC");
 }
 
+// Of cuDNN: a recurrent layer, or its gradient.
+bool IsRecurrent(const Node& node) {
+  return node.type_string() == "CudnnRNNV3" ||
+         node.type_string() == "CudnnRNNBackpropV3";
+}
+
 // The kernel keeps what cuDNN needs for a shape, with memory, from the first
 // step of the shape on. Executors share the kernel, so this is no recording's.
+// A layer also gives its gradient a value on the host, which is not read there.
 const char* ObstacleAtRecurrentLayer(const Node& node) {
-  constexpr int kHostReserved = 4;
-  if (!IsRecurrentLayer(node.def())) return "has dropout within cuDNN";
-  const bool is_trained = absl::c_any_of(node.out_edges(), [](const Edge* it) {
-    return it->src_output() == kHostReserved;
-  });
-  return is_trained ? "gives its gradient a value on the host" : "";
+  float dropout = 1;
+  const bool has_none =
+      TryGetNodeAttr(node.attrs(), "dropout", &dropout) && dropout == 0;
+  return has_none ? "" : "has dropout within cuDNN";
 }
 
 }  // namespace
@@ -197,13 +202,14 @@ const char* ObstacleAtScatter(const Node& node) {
   return OpDeterminismRequired() ? "runs on the host with op determinism" : "";
 }
 
-bool CopiesHostInput(const Node& node) {
-  return node.type_string() == "CudnnRNNV3";
+bool CopiesHostInput(const Node& node, int input) {
+  constexpr int kSequenceLengths = 4;
+  return IsRecurrent(node) && input == kSequenceLengths;
 }
 
 const char* ObstacleAtOp(const Node& node) {
   if (AsksStream(node)) return "asks whether the GPU has completed";
-  if (CopiesHostInput(node)) return ObstacleAtRecurrentLayer(node);
+  if (IsRecurrent(node)) return ObstacleAtRecurrentLayer(node);
   if (!IsListed(node.type_string())) {
     return "is not known to launch the same kernels in each step";
   }

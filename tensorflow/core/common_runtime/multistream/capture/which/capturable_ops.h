@@ -23,9 +23,10 @@ bool IsListed(absl::string_view op);
 // Why `node`, which changes no variable, must not be recorded; "" if it may.
 const char* ObstacleAtOp(const Node& node);
 
-// Whether the op copies an input on the host to the device. If shapes decide
-// the value, and the recording keeps it for replays, the op may be recorded.
-bool CopiesHostInput(const Node& node);
+// Whether the op copies this input from the host to the device. If shapes
+// decide the value, and the recording keeps it for replays, the op may be
+// recorded.
+bool CopiesHostInput(const Node& node, int input);
 
 // Why a node that scatters does so on the host, for which TensorFlow waits for
 // the GPU; "" if it does not, or if the node is another op.

@@ -5,13 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
@@ -85,6 +89,37 @@ TEST_F(CapturableTest, ScattersAreOnTheHostWithOpDeterminism) {
   EnableOpDeterminism(true);
   EXPECT_TRUE(absl::StrContains(Found().obstacle, "with op determinism"));
   EnableOpDeterminism(false);
+}
+
+TEST_F(CapturableTest, DrawsHaveTheStateOfTheirGeneratorOnTheDevice) {
+  part_.Add(
+      "x = early(); a = TruncatedNormal({3}) dtype=float;"
+      "b = RandomUniform({2, 3}, ^a) dtype=float; y = send(Add(b, x))");
+  const Capturable found = Found();
+  EXPECT_EQ(found.obstacle, "");
+  ASSERT_EQ(found.draws, std::vector<std::string>({"a", "b"}));
+  const auto graph = WithStatelessDraws(part_.graph, found.draws, kGpu);
+  TF_CHECK_OK(graph.status());
+  std::set<std::string> names, ops;
+  for (const Node* node : (*graph)->op_nodes()) {
+    ops.insert(node->type_string());
+    std::string name;
+    if (TryGetNodeAttr(node->attrs(), "tensor_name", &name)) names.insert(name);
+    if (node->type_string() != "Add") continue;
+    const Node* drawn;
+    TF_CHECK_OK(node->input_node(0, &drawn));
+    EXPECT_EQ(drawn->type_string(), "StatelessRandomUniformV2");
+    EXPECT_EQ(drawn->assigned_device_name(), kGpu);
+    EXPECT_EQ(drawn->in_edges().size(), 5);  // one from the other draw
+  }
+  EXPECT_EQ(ops.count("RandomUniform") + ops.count("TruncatedNormal"), 0);
+  std::vector<std::string> keys = DrawStateKeys(2);
+  for (const std::string& key : DrawShapeKeys(2)) keys.push_back(key);
+  for (const std::string& key : keys) {
+    Rendezvous::ParsedKey parsed;
+    TF_CHECK_OK(Rendezvous::ParseKey(key, &parsed));
+    EXPECT_EQ(names.count(std::string(parsed.edge_name)), 1) << key;
+  }
 }
 
 TEST_F(CapturableTest, KeysAreThoseOfWhatIsReceivedAndSent) {

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -34,19 +35,26 @@ constexpr char kInBranch[] = "_multi_stream_in_branch";
 // between them, as queue ops do. Variable ops do not wait; a counter of
 // training steps is often on the host. Dataset iterators do not wait for the
 // step either: a data set has its own functions and threads. Nor do lookups in
-// tables.
+// tables, and ops that draw random numbers.
 bool MayWait(const Node& node) {
-  static const auto* do_not = new absl::flat_hash_set<absl::string_view>{
-      "AssignAddVariableOp", "AssignSubVariableOp",
-      "AssignVariableOp",    "IteratorFromStringHandleV2",
-      "IteratorGetNext",     "IteratorGetNextSync",
-      "IteratorV2",          "ReadVariableOp",
-      "VarHandleOp",         "AnonymousHashTable",
-      "HashTableV2",         "LookupTableFindV2",
-      "LookupTableSizeV2",   "MutableHashTableV2",
-      "ResourceGather",      "ResourceGatherNd"};
+  static const auto* do_not =
+      new absl::flat_hash_set<absl::string_view>{"IteratorFromStringHandleV2",
+                                                 "IteratorGetNext",
+                                                 "IteratorGetNextSync",
+                                                 "IteratorV2",
+                                                 "ReadVariableOp",
+                                                 "VarHandleOp",
+                                                 "AnonymousHashTable",
+                                                 "HashTableV2",
+                                                 "LookupTableFindV2",
+                                                 "LookupTableSizeV2",
+                                                 "MutableHashTableV2",
+                                                 "ResourceGather",
+                                                 "ResourceGatherNd"};
+  const absl::string_view op = node.type_string();
   return node.op_def().is_stateful() && !node.IsArg() &&
-         !do_not->contains(node.type_string());
+         !do_not->contains(op) && !ChangesVariables(op) &&
+         !DrawsRandomNumbers(op);
 }
 
 using Sent = absl::flat_hash_map<Transfer, const Node*>;

@@ -39,6 +39,9 @@ TEST(EarlyValuesTest, WaitForNothingOfTheStep) {
             "LookupTableFindV2(table, arg() T=string, arg() T=int64) "
             "Tin=string Tout=int64; value = send(found)",
             true},
+           {"scatter = ResourceScatterAdd(handle(), arg() T=int64, arg()); "
+            "value = send(RandomShuffle(arg(), ^scatter))",
+            true},
            // The step itself may fill a queue, or change such a variable.
            {"v = VariableV2() dtype=float shape=[]; value = send(Identity(v))",
             false},

@@ -310,7 +310,7 @@ class Mover {
         if (!made.is_constant) return ReadsOnHost(node);
         TF_ASSIGN_OR_RETURN(made, OnHost(made));
       }
-      if (type == HOST_MEMORY && CopiesHostInput(node)) {
+      if (type == HOST_MEMORY && CopiesHostInput(node, input)) {
         if (made.place != Place::kDecided) return ReadsOnHost(node);
         TF_ASSIGN_OR_RETURN(made.node, AddFrom(made, KeepDecided(made.type)));
         made.output = 0;
@@ -456,6 +456,13 @@ class Mover {
   std::vector<BackEdge> back_edges_;
 };
 
+bool HasCopiedInput(const Node& node) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (CopiesHostInput(node, i)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
@@ -464,8 +471,7 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
       absl::c_any_of(graph.op_nodes(), [](const Node* node) {
         return IsHostArgument(*node) || IsCopyInPlace(*node) ||
                (IsEndOfPiece(*node) && EndIsOnHost(*node)) ||
-               ComesFromHost(*node) || IsAssert(*node) ||
-               CopiesHostInput(*node);
+               ComesFromHost(*node) || IsAssert(*node) || HasCopiedInput(*node);
       });
   if (!has_host_values) return values;
   Mover mover(graph);
