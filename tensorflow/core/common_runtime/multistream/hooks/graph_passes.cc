@@ -19,6 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -43,6 +44,7 @@ class MoveValuesPass : public GraphOptimizationPass {
     if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
       CopyConstants(options.graph->get());
       MoveShapes(options.graph->get());
+      TF_RETURN_IF_ERROR(TakeIntegersOnDevice(options.graph->get()));
       MoveLoopValues(options.graph->get());
       if (ProcessOptions()->emulated_gpus > 0) {
         MoveResults(options.graph->get());

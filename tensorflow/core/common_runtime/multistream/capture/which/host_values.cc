@@ -10,17 +10,21 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
+#include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/control_flow.h"
+#include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow::multistream {
@@ -308,6 +312,39 @@ void MoveShapes(Graph* graph) {
       node->set_assigned_device_name(device);
     }
   }
+}
+
+absl::Status TakeIntegersOnDevice(Graph* graph) {
+  std::vector<const Edge*> taken;
+  for (const Edge* edge : graph->edges()) {
+    const Node& node = *edge->dst();
+    if (edge->IsControlEdge() || !GivesShape(node) || node.num_inputs() != 1 ||
+        node.input_type(0) != DT_INT32 ||
+        !IsOfType(node.assigned_device_name(), DEVICE_GPU) ||
+        node.assigned_device_name() != edge->src()->assigned_device_name()) {
+      continue;
+    }
+    MemoryTypeVector inputs, outputs;
+    TF_RETURN_IF_ERROR(MemoryTypesForNode(graph->op_registry(), DEVICE_GPU,
+                                          edge->src()->def(), &inputs,
+                                          &outputs));
+    if (outputs[edge->src_output()] == DEVICE_MEMORY) taken.push_back(edge);
+  }
+  for (const Edge* edge : taken) {
+    Node* node = edge->dst();
+    Node* bits;
+    TF_RETURN_IF_ERROR(
+        NodeBuilder(graph->NewName(absl::StrCat(node->name(), "/bits")),
+                    "Bitcast")
+            .Input(edge->src(), edge->src_output())
+            .Attr("type", DT_FLOAT)
+            .Device(node->assigned_device_name())
+            .Finalize(graph, &bits));
+    bits->set_assigned_device_name(node->assigned_device_name());
+    node->AddAttr("T", DT_FLOAT);
+    TF_RETURN_IF_ERROR(graph->UpdateEdge(bits, 0, node, 0));
+  }
+  return absl::OkStatus();
 }
 
 void MoveResults(Graph* graph) {

@@ -82,6 +82,12 @@ void MoveLoopValues(Graph* graph);
 // MoveLoopValues, which does not change a loop with such an op on the host.
 void MoveShapes(Graph* graph);
 
+// Lets ops that give the shape of an int32 tensor on the GPU take the tensor
+// there, as another type. Their kernels for int32 take it on the host: then
+// TensorFlow would wait for the GPU to copy values that nobody reads, as after
+// a Unique of ids.
+absl::Status TakeIntegersOnDevice(Graph* graph);
+
 // Moves a function's results, which no device was asked for, to the GPU that
 // computes them. TensorFlow places such nodes on a GPU by itself, but not on an
 // emulated one, whose results would go to the host and back.

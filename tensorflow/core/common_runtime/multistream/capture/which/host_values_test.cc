@@ -184,6 +184,28 @@ TEST(ShapesTest, AreOnTheGpuThatHasTheTensorToo) {
   }
 }
 
+TEST(ShapesTest, OfIntegersThatAreOnTheGpuAreTakenThere) {
+  PartGraph graph(kGpu, kHost);
+  graph.Add(
+      "x = arg() T=int32; u = Unique(x); n = Shape(u); m = Size(u:1);"
+      "s = Shape(StridedSlice(x, {0}, {1}, {1})); k = Rank(Unique(arg()))");
+  for (Node* node : graph.graph.op_nodes()) {
+    node->set_assigned_device_name(kGpu);
+  }
+  graph["m"]->set_assigned_device_name(kHost);
+  TF_CHECK_OK(TakeIntegersOnDevice(&graph.graph));
+  const auto takes = [&graph](const std::string& name) {
+    const Node* node;
+    TF_CHECK_OK(graph[name]->input_node(0, &node));
+    return node->type_string();
+  };
+  EXPECT_EQ(takes("n"), "Bitcast");
+  EXPECT_EQ(graph["n"]->input_type(0), DT_FLOAT);
+  EXPECT_EQ(takes("m"), "Unique");
+  EXPECT_EQ(takes("s"), "StridedSlice");  // which is on the host
+  EXPECT_EQ(takes("k"), "Unique");
+}
+
 // As of a loop over a sequence, whose condition asks for its length.
 TEST(ShapesTest, AreOnTheGpuIfALoopOnTheHostHandsTheTensorToIt) {
   PartGraph graph(kGpu, kHost);
