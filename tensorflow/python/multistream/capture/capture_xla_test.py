@@ -263,6 +263,38 @@ check("xla_run" in report(), report())
     )
 
 
+def test_trainings_that_xla_compiles_as_a_whole() -> None:
+    """As Keras 3 has them by default: a step is one op, in a piece if a step has others."""
+    run(
+        """
+def trained(optimizer):
+    def make():
+        tf.keras.utils.set_random_seed(3)
+        layers = tf.keras.layers
+        model = tf.keras.Sequential([
+            tf.keras.Input([6], dtype="int32"), layers.Embedding(50, 8), layers.Flatten(),
+            layers.Dense(16, "relu"), layers.Dropout(0.3), layers.Dense(2)])
+        model.compile(optimizer(), "mse", jit_compile=True)
+        model.optimizer.build(model.trainable_variables)
+        compiled = tf.function(lambda x, y: model.train_step((x, y)), jit_compile=True)
+        def step(x, y):
+            tf.debugging.assert_less(x, 50)
+            return compiled(x, y), tf.where(x > 3)
+        variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
+        return on_gpu(step), [getattr(v, "value", v) for v in variables]
+    return make
+
+data = [(rng.integers(0, 50, (n, 6)).astype(np.int32), floats(n, 2)) for n in (8, 8, 5)]
+for optimizer in "Adam", "SGD":
+    made = trained(getattr(tf.keras.optimizers, optimizer))
+    report = alike(optimizer, made, *data, captured=None, runs=30)
+    check(any("compiled" in c.graph or c.is_piece and c.end == "replayed" for c in report.counts),
+          f"{optimizer}: {report}")
+""",
+        verify="0",
+    )
+
+
 def test_a_function_in_the_way_is_so_in_each_of_its_calls() -> None:
     """Pieces would repeat the random numbers of a second call."""
     run(

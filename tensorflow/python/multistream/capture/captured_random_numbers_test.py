@@ -120,3 +120,22 @@ compare("session", function("off"), lambda: session.run(drawn), threads=6)
 """,
         groups=4,
     )
+
+
+def test_seeds_on_the_gpu() -> None:
+    """The key that TensorFlow makes of a seed on the host, a recording makes on the GPU."""
+    kit.run_captured("""
+def draw(seed):
+    seed = seed * 3 - 1
+    shape = [5, 7]
+    return [tf.random.stateless_uniform(shape, seed), tf.random.stateless_normal(shape, seed),
+            tf.random.stateless_truncated_normal(shape, seed),
+            tf.random.stateless_uniform(shape, seed, -4, 900, tf.int64),
+            tf.nn.experimental.stateless_dropout(tf.ones(shape), 0.3, seed)]
+
+for dtype in tf.int32, tf.int64:
+    top = dtype.max // 4
+    seeds = [(tf.constant(seed, dtype),) for seed in ([0, 0], [1, 2], [-7, top], [-top, -1])]
+    report = alike(dtype.name, lambda: (on_gpu(draw), []), *seeds, runs=60)
+    check(report.share == 1, str(report))
+""")

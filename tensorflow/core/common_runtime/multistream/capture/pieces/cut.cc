@@ -152,16 +152,43 @@ class Cutter {
     return border;
   }
 
+  // How many kernels the node launches at most: code that XLA compiles, one for
+  // each of its ops.
+  int KernelsOf(const Node& node) const {
+    if (!levels_.Launches(node.id())) return 0;
+    const NameAttrList* function =
+        IsCompiled(node) ? CalledBy(node.attrs()) : nullptr;
+    return function == nullptr ? 1 : OpsOf(*function);
+  }
+  // XLA compiles no function that calls itself.
+  int OpsOf(const NameAttrList& function) const {
+    const FunctionDef* body =
+        (library_ == nullptr ? old_.flib_def() : *library_)
+            .Find(function.name());
+    int ops = 0;
+    if (body == nullptr) return ops;
+    for (const NodeDef& op : body->node_def()) {
+      const NameAttrList* called = CalledBy(op);
+      ops += called == nullptr ? 1 : OpsOf(*called);
+    }
+    return ops;
+  }
+
   // The piece of these nodes; nullopt if one of them had to leave it.
   absl::StatusOr<std::optional<Piece>> MakePiece(
       PieceId of, const std::vector<int>& nodes) {
     const Border border = BorderOf(of, nodes);
-    int launches = 0;
-    for (const int id : nodes) launches += levels_.Launches(id);
-    const size_t copies = border.takes.size() + border.gives.size();
-    if (launches < fewest_launches_ || launches * 2 < copies) {
-      return Leave(nodes);
+    int launches = 0, kernels = 0;
+    for (const int id : nodes) {
+      launches += levels_.Launches(id);
+      kernels += KernelsOf(*old_.FindNodeId(id));
     }
+    const auto is_copied = [this](const Output& it) {
+      return levels_.TypeOf(it) != DT_RESOURCE;
+    };
+    const int64_t copies = absl::c_count_if(border.takes, is_copied) +
+                           absl::c_count_if(border.gives, is_copied);
+    if (kernels < fewest_launches_ || kernels * 2 < copies) return Leave(nodes);
     bool leaves = false;
     for (const Output& output : border.gives) {
       if (MayCross(levels_.TypeOf(output))) continue;

@@ -22,6 +22,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -177,6 +178,9 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
   for (const Node* node : graph_.op_nodes()) {
     const int id = node->id();
     waits_[id] = HasValueShape(*node);
+    if (!obstacles[id].empty()) {
+      VLOG(2) << "Between pieces: " << node->name() << " " << obstacles[id];
+    }
     if (!obstacles[id].empty() || node->IsArg() || node->IsRetval() ||
         node->IsSend() || node->IsRecv()) {
       continue;

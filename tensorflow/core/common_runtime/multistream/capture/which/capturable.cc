@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -46,15 +47,6 @@ bool IsVariableArgument(const Node& node) {
 // Ops that call a function, and nothing else.
 bool IsPlainCall(absl::string_view op) {
   return op == "PartitionedCall" || op == "StatefulPartitionedCall";
-}
-
-// The function that a node names, or nullptr.
-const NameAttrList* CalledBy(const AttrSlice& attributes) {
-  const NameAttrList* function = nullptr;
-  return TryGetNodeAttr(attributes, "f", &function) ||
-                 TryGetNodeAttr(attributes, "function", &function)
-             ? function
-             : nullptr;
 }
 
 // Whether XLA compiles a function for the node, or has compiled it earlier for
@@ -283,8 +275,11 @@ class Classifier {
   }
 
   std::string ObstacleInCompiled(const NodeDef& op) {
+    // XLA leaves Asserts out.
+    static const auto* only_here = new absl::flat_hash_set<absl::string_view>{
+        "Assert", "ReadVariableOp", "ResourceGather"};
     if (IsListed(op.op()) || ChangesVariables(op.op()) ||
-        op.op() == "ReadVariableOp" || op.op() == "ResourceGather") {
+        only_here->contains(op.op())) {
       return "";
     }
     const NameAttrList* called = IsPlainCall(op.op()) ? CalledBy(op) : nullptr;
@@ -405,6 +400,14 @@ class Classifier {
 };
 
 }  // namespace
+
+const NameAttrList* CalledBy(const AttrSlice& attributes) {
+  const NameAttrList* function = nullptr;
+  return TryGetNodeAttr(attributes, "f", &function) ||
+                 TryGetNodeAttr(attributes, "function", &function)
+             ? function
+             : nullptr;
+}
 
 bool IsCompiled(const Node& node) {
   return HasCompiled(node) || node.type_string() == "_XlaRun";

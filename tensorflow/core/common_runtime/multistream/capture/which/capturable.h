@@ -17,7 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -81,6 +83,9 @@ struct Capturable {
   std::vector<std::string> checks;
   std::vector<Result> results;
 };
+
+// The function that a node with these attributes calls, or nullptr.
+const NameAttrList* CalledBy(const AttrSlice& attributes);
 
 // Whether the node runs code that XLA has compiled, or has XLA compile it.
 bool IsCompiled(const Node& node);

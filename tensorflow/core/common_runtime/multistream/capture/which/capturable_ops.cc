@@ -77,6 +77,11 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftmaxCrossEntropyWithLogits",
       "SoftplusGrad", "SoftsignGrad", "SparseSoftmaxCrossEntropyWithLogits",
       "SqrtGrad", "StridedSliceGrad", "TanhGrad",
+      // Random numbers of a key and a counter.
+      "StatelessRandomGetAlg", "StatelessRandomGetKeyCounter",
+      "StatelessRandomNormalV2", "StatelessRandomUniformFullIntV2",
+      "StatelessRandomUniformIntV2", "StatelessRandomUniformV2",
+      "StatelessTruncatedNormalV2",
       // Numbers to ids, and counts: Keras's Discretization, Hashing and
       // CategoryEncoding.
       "Bincount", "Bucketize", "DenseBincount", "_TensorToHashBucketFast",

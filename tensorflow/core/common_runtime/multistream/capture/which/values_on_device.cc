@@ -19,6 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/decided_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/integer_counterparts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/random_keys.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -170,6 +171,7 @@ class Mover {
       if (IsBackEdge(node, i)) continue;
       TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, i));
       if (made.place != Place::kDevice || made.is_constant) continue;
+      if (MakesKey(node)) return AddKey(node, made);
       VLOG(2) << NameOf(node) << " takes what is on the device, "
               << NameOf(*made.node);
       return Move(node);
@@ -236,6 +238,19 @@ class Mover {
       made_[node.id()].push_back(
           {added, i, outputs[i] == HOST_MEMORY ? on_host : Place::kDevice,
            node.output_type(i), IsAlwaysConstant(node)});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddKey(const Node& node, const Made& seed) {
+    TF_ASSIGN_OR_RETURN(const Made wide, OnDevice(node, seed, DT_INT64));
+    Node *key, *counter;
+    TF_RETURN_IF_ERROR(AddKeyAndCounter(node.name() + "/on_device", wide.node,
+                                        wide.output, graph_.get(), &key,
+                                        &counter));
+    nodes_[node.id()] = counter;
+    for (Node* made : {key, counter}) {
+      made_[node.id()].push_back({made, 0, Place::kDevice, DT_UINT64});
     }
     return absl::OkStatus();
   }
