@@ -138,4 +138,19 @@ for dtype in tf.int32, tf.int64:
     seeds = [(tf.constant(seed, dtype),) for seed in ([0, 0], [1, 2], [-7, top], [-top, -1])]
     report = alike(dtype.name, lambda: (on_gpu(draw), []), *seeds, runs=60)
     check(report.share == 1, str(report))
+
+# Seeds of another shape are an error in each call, also once steps are recorded.
+@tf.function(autograph=False, input_signature=[tf.TensorSpec(None, tf.int32)])
+def any_seed(seed):
+    with tf.device(GPU):
+        return [tf.identity(drawn) for drawn in draw(seed)]
+any_seed = tf.cuda.captured(mode="auto")(any_seed)
+for i in range(12):
+    for seed in [1, 2, 3], [[1, 2]]:
+        try:
+            any_seed(tf.constant(seed))
+        except tf.errors.InvalidArgumentError as error:
+            check("seed must have shape [2]" in str(error), str(error))
+        else:
+            check(False, f"call {i} took the seed {seed}")
 """)

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/graph/node_builder.h"
@@ -267,9 +268,7 @@ class MaskBuilder {
     return graph_.NewName(absl::StrCat("multi_stream/", what));
   }
   absl::Status Add(NodeBuilder& builder, Node** node) {
-    TF_RETURN_IF_ERROR(builder.Device(device_).Finalize(&graph_, node));
-    (*node)->set_assigned_device_name(device_);
-    return absl::OkStatus();
+    return AddAssigned(builder, device_, &graph_, node);
   }
   absl::Status Constant(const Tensor& value, Node** node) {
     return Add(NodeBuilder(NewName("mask_constant"), "Const")

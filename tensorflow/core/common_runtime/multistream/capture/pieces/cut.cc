@@ -3,7 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/cut.h"
 
-#include <algorithm>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/memory_types.h"
+#include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
@@ -152,42 +152,21 @@ class Cutter {
     return border;
   }
 
-  // How many kernels the node launches at most: code that XLA compiles, one for
-  // each of its ops.
-  int KernelsOf(const Node& node) const {
-    if (!levels_.Launches(node.id())) return 0;
-    const NameAttrList* function =
-        IsCompiled(node) ? CalledBy(node.attrs()) : nullptr;
-    return function == nullptr ? 1 : OpsOf(*function);
-  }
-  // XLA compiles no function that calls itself.
-  int OpsOf(const NameAttrList& function) const {
-    const FunctionDef* body =
-        (library_ == nullptr ? old_.flib_def() : *library_)
-            .Find(function.name());
-    int ops = 0;
-    if (body == nullptr) return ops;
-    for (const NodeDef& op : body->node_def()) {
-      const NameAttrList* called = CalledBy(op);
-      ops += called == nullptr ? 1 : OpsOf(*called);
-    }
-    return ops;
-  }
-
   // The piece of these nodes; nullopt if one of them had to leave it.
   absl::StatusOr<std::optional<Piece>> MakePiece(
       PieceId of, const std::vector<int>& nodes) {
     const Border border = BorderOf(of, nodes);
     int launches = 0, kernels = 0;
     for (const int id : nodes) {
-      launches += levels_.Launches(id);
-      kernels += KernelsOf(*old_.FindNodeId(id));
+      if (!levels_.Launches(id)) continue;
+      ++launches;
+      kernels += MostKernelsOf(*old_.FindNodeId(id), library_);
     }
     const auto is_copied = [this](const Output& it) {
       return levels_.TypeOf(it) != DT_RESOURCE;
     };
-    const int64_t copies = absl::c_count_if(border.takes, is_copied) +
-                           absl::c_count_if(border.gives, is_copied);
+    const int64_t copies =
+        absl::c_count_if(border.takes, is_copied) + border.gives.size();
     if (kernels < fewest_launches_ || kernels * 2 < copies) return Leave(nodes);
     bool leaves = false;
     for (const Output& output : border.gives) {
@@ -323,13 +302,13 @@ class Cutter {
       def.set_name(absl::StrCat("_multi_stream_", name, "_argument_", i));
       if (decide.count(output) > 0) AddNodeAttr(kDecidesAttr, true, &def);
       TF_ASSIGN_OR_RETURN(arguments[output],
-                          AddNode(std::move(def), device, graph.get()));
+                          AddAssigned(std::move(def), device, graph.get()));
     }
     for (const int id : nodes) {
       const Node* node = old_.FindNodeId(id);
       TF_ASSIGN_OR_RETURN(
           made[id],
-          AddNode(node->def(), node->assigned_device_name(), graph.get()));
+          AddAssigned(node->def(), node->assigned_device_name(), graph.get()));
     }
     for (const int id : nodes) {
       const Node* node = old_.FindNodeId(id);
@@ -352,8 +331,8 @@ class Cutter {
           def.clear_input();
           TF_ASSIGN_OR_RETURN(
               made[from],
-              AddNode(std::move(def), edge->src()->assigned_device_name(),
-                      graph.get()));
+              AddAssigned(std::move(def), edge->src()->assigned_device_name(),
+                          graph.get()));
         }
         graph->AddEdge(made[from], edge->src_output(), made[id],
                        edge->dst_input());
@@ -366,20 +345,11 @@ class Cutter {
       def.set_name(absl::StrCat("_multi_stream_", name, "_result_", i));
       def.add_input(old_.FindNodeId(output.first)->name());
       TF_ASSIGN_OR_RETURN(Node * result,
-                          AddNode(std::move(def), device, graph.get()));
+                          AddAssigned(std::move(def), device, graph.get()));
       graph->AddEdge(made[output.first], output.second, result, 0);
     }
     FixupSourceAndSinkEdges(graph.get());
     return graph;
-  }
-
-  static absl::StatusOr<Node*> AddNode(NodeDef def, const std::string& device,
-                                       Graph* graph) {
-    absl::Status status;
-    Node* added = graph->AddNode(std::move(def), &status);
-    TF_RETURN_IF_ERROR(status);
-    added->set_assigned_device_name(device);
-    return added;
   }
 
   absl::StatusOr<Node*> AddPiece(const Piece& piece, Graph* graph) {
@@ -412,7 +382,7 @@ class Cutter {
     // MemoryTypesForNode reads these.
     AddNodeAttr("_input_hostmem", taken_on_host, &def);
     AddNodeAttr("_output_hostmem", given_on_host, &def);
-    return AddNode(
+    return AddAssigned(
         std::move(def),
         old_.FindNodeId(levels_.order().front())->assigned_device_name(),
         graph);
@@ -462,7 +432,11 @@ class Cutter {
       if (levels_.IsCopied(id) && !is_used[id]) continue;
       TF_ASSIGN_OR_RETURN(
           made[id],
-          AddNode(node->def(), node->assigned_device_name(), graph.get()));
+          AddAssigned(node->def(), node->assigned_device_name(), graph.get()));
+      for (const auto& [piece, op] : by_id) {
+        if (!levels_.HadBetterPrecede(id, piece)) continue;
+        graph->AddControlEdge(made[id], op);
+      }
     }
     for (const Piece& piece : pieces) {
       Node* node = by_id.at(id_.at(piece.name));
@@ -499,13 +473,6 @@ class Cutter {
         const auto [node, output] =
             source_of({edge->src()->id(), edge->src_output()});
         graph->AddEdge(node, output, to, edge->dst_input());
-      }
-    }
-    for (const int id : levels_.order()) {
-      for (const auto& [piece, node] : by_id) {
-        if (levels_.HadBetterPrecede(id, piece)) {
-          graph->AddControlEdge(made[id], node);
-        }
       }
     }
     FixupSourceAndSinkEdges(graph.get());

@@ -26,6 +26,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/rendezvous.h"
@@ -47,6 +48,28 @@ bool IsVariableArgument(const Node& node) {
 // Ops that call a function, and nothing else.
 bool IsPlainCall(absl::string_view op) {
   return op == "PartitionedCall" || op == "StatefulPartitionedCall";
+}
+
+// The function that a node names, or nullptr.
+const NameAttrList* CalledBy(const AttrSlice& attributes) {
+  const NameAttrList* function = nullptr;
+  return TryGetNodeAttr(attributes, "f", &function) ||
+                 TryGetNodeAttr(attributes, "function", &function)
+             ? function
+             : nullptr;
+}
+
+// XLA compiles no function that calls itself.
+int OpsOf(const NameAttrList& function,
+          const FunctionLibraryDefinition& library) {
+  const FunctionDef* body = library.Find(function.name());
+  int ops = 0;
+  if (body == nullptr) return ops;
+  for (const NodeDef& op : body->node_def()) {
+    const NameAttrList* called = CalledBy(op);
+    ops += called == nullptr ? 1 : OpsOf(*called, library);
+  }
+  return ops;
 }
 
 // Whether XLA compiles a function for the node, or has compiled it earlier for
@@ -401,16 +424,15 @@ class Classifier {
 
 }  // namespace
 
-const NameAttrList* CalledBy(const AttrSlice& attributes) {
-  const NameAttrList* function = nullptr;
-  return TryGetNodeAttr(attributes, "f", &function) ||
-                 TryGetNodeAttr(attributes, "function", &function)
-             ? function
-             : nullptr;
-}
-
 bool IsCompiled(const Node& node) {
   return HasCompiled(node) || node.type_string() == "_XlaRun";
+}
+
+int MostKernelsOf(const Node& node, const FunctionLibraryDefinition* library) {
+  const NameAttrList* function =
+      HasCompiled(node) ? CalledBy(node.attrs()) : nullptr;
+  return function == nullptr || library == nullptr ? 1
+                                                   : OpsOf(*function, *library);
 }
 
 std::vector<std::string> ObstaclesAt(const Graph& graph,

@@ -17,9 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -84,11 +82,12 @@ struct Capturable {
   std::vector<Result> results;
 };
 
-// The function that a node with these attributes calls, or nullptr.
-const NameAttrList* CalledBy(const AttrSlice& attributes);
-
 // Whether the node runs code that XLA has compiled, or has XLA compile it.
 bool IsCompiled(const Node& node);
+
+// How many kernels a node that launches any launches at most: code that XLA
+// compiles, one for each of its ops. `library` as below.
+int MostKernelsOf(const Node& node, const FunctionLibraryDefinition* library);
 
 // Obstacles of single nodes, by node id; empty for a node that may be recorded.
 // Transfers, arguments and results have none here.

@@ -212,6 +212,13 @@ bool CopiesHostInput(const Node& node, int input) {
   return IsRecurrent(node) && input == kSequenceLengths;
 }
 
+bool CopiesHostInput(const Node& node) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (CopiesHostInput(node, i)) return true;
+  }
+  return false;
+}
+
 const char* ObstacleAtOp(const Node& node) {
   if (AsksStream(node)) return "asks whether the GPU has completed";
   if (IsRecurrent(node)) return ObstacleAtRecurrentLayer(node);

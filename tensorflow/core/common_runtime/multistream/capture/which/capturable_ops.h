@@ -27,6 +27,7 @@ const char* ObstacleAtOp(const Node& node);
 // decide the value, and the recording keeps it for replays, the op may be
 // recorded.
 bool CopiesHostInput(const Node& node, int input);
+bool CopiesHostInput(const Node& node);  // any input
 
 // Why a node that scatters does so on the host, for which TensorFlow waits for
 // the GPU; "" if it does not, or if the node is another op.

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/rng_alg.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -108,9 +109,7 @@ class Replacer {
         received);
   }
   absl::Status Add(NodeBuilder& builder, Node** node) {
-    TF_RETURN_IF_ERROR(builder.Device(device_).Finalize(&graph_, node));
-    (*node)->set_assigned_device_name(device_);
-    return absl::OkStatus();
+    return AddAssigned(builder, device_, &graph_, node);
   }
 
   Graph& graph_;

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
@@ -333,14 +334,12 @@ absl::Status TakeIntegersOnDevice(Graph* graph) {
   for (const Edge* edge : taken) {
     Node* node = edge->dst();
     Node* bits;
-    TF_RETURN_IF_ERROR(
+    TF_RETURN_IF_ERROR(AddAssigned(
         NodeBuilder(graph->NewName(absl::StrCat(node->name(), "/bits")),
                     "Bitcast")
             .Input(edge->src(), edge->src_output())
-            .Attr("type", DT_FLOAT)
-            .Device(node->assigned_device_name())
-            .Finalize(graph, &bits));
-    bits->set_assigned_device_name(node->assigned_device_name());
+            .Attr("type", DT_FLOAT),
+        node->assigned_device_name(), graph, &bits));
     node->AddAttr("T", DT_FLOAT);
     TF_RETURN_IF_ERROR(graph->UpdateEdge(bits, 0, node, 0));
   }

@@ -47,6 +47,21 @@ bool EndIsOnHost(const Node& end) {
   return (end.IsArg() ? end.output_type(0) : end.input_type(0)) == DT_INT32;
 }
 
+bool HasNoPlace(DataType type) {
+  return BaseType(type) == DT_RESOURCE || BaseType(type) == DT_STRING ||
+         BaseType(type) == DT_VARIANT;
+}
+
+bool ComesFromHost(const Node& node) {
+  return node.IsRecv() && !HasNoPlace(node.output_type(0)) &&
+         (node.type_string() == "_HostRecv" || node.output_type(0) == DT_INT32);
+}
+
+bool IsHostArgument(const Node& node) {
+  return node.type_string() == "_Arg" && !HasNoPlace(node.output_type(0)) &&
+         EndIsOnHost(node);
+}
+
 bool DecidesSizes(const Node& node) {
   bool decides = false;
   return TryGetNodeAttr(node.attrs(), kDecidesAttr, &decides) && decides;

@@ -30,6 +30,14 @@ bool IsResult(const Node& node);
 // it is no piece's, for int32.
 bool EndIsOnHost(const Node& end);
 
+// Whether the step or piece takes a value from the host by this node: by a
+// receive, or an _Arg, not a _DeviceArg.
+bool ComesFromHost(const Node& node);
+bool IsHostArgument(const Node& node);
+// Whether a tensor of this type is neither a number on the host nor one on the
+// device.
+bool HasNoPlace(DataType type);
+
 bool DecidesSizes(const Node& node);
 
 // Without names and inputs. The kernels take the tensor to be where the tensor

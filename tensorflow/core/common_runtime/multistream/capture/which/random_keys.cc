@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/framework/rng_alg.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
@@ -34,9 +36,7 @@ class Builder {
 
   std::string NewName() const { return graph_.NewName(name_); }
   absl::Status Add(NodeBuilder& builder, Node** node) {
-    TF_RETURN_IF_ERROR(builder.Device(device_).Finalize(&graph_, node));
-    (*node)->set_assigned_device_name(device_);
-    return absl::OkStatus();
+    return AddAssigned(builder, device_, &graph_, node);
   }
   // `op` is Const, or HostConst.
   absl::Status Constant(const char* op, const Tensor& value, Node** node) {
@@ -67,15 +67,20 @@ absl::Status AddKeyAndCounter(const std::string& name, Node* seed, int output,
   const auto on_host = [&](const Tensor& value, Node** node) {
     return builder.Constant("HostConst", value, node);
   };
-  Node *bits, *own_key, *mask, *zero, *one, *two, *philox, *drawn;
+  Node *checked, *bits, *own_key, *mask, *zero, *one, *two, *philox, *drawn;
   TF_RETURN_IF_ERROR(on_device(VectorOf<uint64_t>({kOwnKey}), &own_key));
   TF_RETURN_IF_ERROR(on_device(VectorOf<uint64_t>({0, 1}), &mask));
   TF_RETURN_IF_ERROR(on_host(VectorOf<int32_t>({0}), &zero));
   TF_RETURN_IF_ERROR(on_host(VectorOf<int32_t>({1}), &one));
   TF_RETURN_IF_ERROR(on_host(VectorOf<int32_t>({2}), &two));
   TF_RETURN_IF_ERROR(on_host(Tensor(int32_t{RNG_ALG_PHILOX}), &philox));
-  TF_RETURN_IF_ERROR(builder.Add(NodeBuilder(builder.NewName(), "Bitcast")
+  // As TensorFlow's op does, which takes no other shape.
+  TF_RETURN_IF_ERROR(builder.Add(NodeBuilder(builder.NewName(), "EnsureShape")
                                      .Input(seed, output)
+                                     .Attr("shape", PartialTensorShape({2})),
+                                 &checked));
+  TF_RETURN_IF_ERROR(builder.Add(NodeBuilder(builder.NewName(), "Bitcast")
+                                     .Input(checked)
                                      .Attr("type", DT_UINT64),
                                  &bits));
   TF_RETURN_IF_ERROR(builder.Add(

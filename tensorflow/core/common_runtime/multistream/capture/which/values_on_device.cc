@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
@@ -38,24 +39,6 @@ constexpr char kOnDevice[] = "_multi_stream_on_device";
 
 std::string NameOf(const Node& node) {
   return absl::StrCat(node.type_string(), " '", node.name(), "'");
-}
-
-// Whether a tensor of this type is neither a number on the host nor one on the
-// device.
-bool HasNoPlace(DataType type) {
-  return BaseType(type) == DT_RESOURCE || BaseType(type) == DT_STRING ||
-         BaseType(type) == DT_VARIANT;
-}
-
-bool ComesFromHost(const Node& node) {
-  return node.IsRecv() && !HasNoPlace(node.output_type(0)) &&
-         (node.type_string() == "_HostRecv" || node.output_type(0) == DT_INT32);
-}
-
-// Not a _DeviceArg.
-bool IsHostArgument(const Node& node) {
-  return node.type_string() == "_Arg" && !HasNoPlace(node.output_type(0)) &&
-         EndIsOnHost(node);
 }
 
 // Where the tensor of an output of the step's graph is in the recorded graph.
@@ -344,7 +327,8 @@ class Mover {
     def.set_name(NewName(*constant.node));
     TF_ASSIGN_OR_RETURN(
         Node * added,
-        AddNode(std::move(def), constant.node->assigned_device_name()));
+        AddAssigned(std::move(def), constant.node->assigned_device_name(),
+                    graph_.get()));
     return known = {added, 0, Place::kDecided, constant.type};
   }
 
@@ -391,7 +375,8 @@ class Mover {
     if (has_input) def.add_input(made.node->name());
     TF_ASSIGN_OR_RETURN(
         Node * added,
-        AddNode(std::move(def), made.node->assigned_device_name()));
+        AddAssigned(std::move(def), made.node->assigned_device_name(),
+                    graph_.get()));
     if (has_input) graph_->AddEdge(made.node, made.output, added, 0);
     return added;
   }
@@ -401,18 +386,11 @@ class Mover {
     return graph_->NewName(absl::StrCat(node.name(), "/on_device"));
   }
 
-  absl::StatusOr<Node*> AddNode(NodeDef def, const std::string& device) {
-    absl::Status status;
-    Node* added = graph_->AddNode(std::move(def), &status);
-    TF_RETURN_IF_ERROR(status);
-    added->set_assigned_device_name(device);
-    return added;
-  }
-
   // Adds the counterpart of a node of the step's graph.
   absl::StatusOr<Node*> AddFor(const Node& node, NodeDef def) {
-    TF_ASSIGN_OR_RETURN(Node * added,
-                        AddNode(std::move(def), node.assigned_device_name()));
+    TF_ASSIGN_OR_RETURN(
+        Node * added,
+        AddAssigned(std::move(def), node.assigned_device_name(), graph_.get()));
     return nodes_[node.id()] = added;
   }
 
@@ -471,13 +449,6 @@ class Mover {
   std::vector<BackEdge> back_edges_;
 };
 
-bool HasCopiedInput(const Node& node) {
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (CopiesHostInput(node, i)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
@@ -486,7 +457,8 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
       absl::c_any_of(graph.op_nodes(), [](const Node* node) {
         return IsHostArgument(*node) || IsCopyInPlace(*node) ||
                (IsEndOfPiece(*node) && EndIsOnHost(*node)) ||
-               ComesFromHost(*node) || IsAssert(*node) || HasCopiedInput(*node);
+               ComesFromHost(*node) || IsAssert(*node) ||
+               CopiesHostInput(*node);
       });
   if (!has_host_values) return values;
   Mover mover(graph);
