@@ -7,10 +7,14 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ASSIGNED_NODES_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/node_builder.h"
 
@@ -23,6 +27,33 @@ absl::StatusOr<Node*> AddAssigned(NodeDef def, const std::string& device,
 // Adds the builder's node, asks for `device`, and assigns the node to it.
 absl::Status AddAssigned(NodeBuilder& builder, const std::string& device,
                          Graph* graph, Node** node);
+
+// Adds such nodes, all of one device, with names in one scope.
+class AssignedNodes {
+ public:
+  AssignedNodes(std::string scope, std::string device, Graph* graph)
+      : scope_(std::move(scope)), device_(std::move(device)), graph_(*graph) {}
+
+  // The graph's own nodes may have any other names.
+  std::string NewName(absl::string_view what) const {
+    return graph_.NewName(absl::StrCat(scope_, "/", what));
+  }
+  absl::Status Add(NodeBuilder& builder, Node** node) {
+    return AddAssigned(builder, device_, &graph_, node);
+  }
+  // `op` is Const, or HostConst.
+  absl::Status Constant(const char* op, const Tensor& value, Node** node) {
+    return Add(NodeBuilder(NewName("constant"), op)
+                   .Attr("dtype", value.dtype())
+                   .Attr("value", value),
+               node);
+  }
+
+ private:
+  const std::string scope_;
+  const std::string device_;
+  Graph& graph_;
+};
 
 }  // namespace tensorflow::multistream
 

@@ -97,13 +97,18 @@ bool IsXla(absl::string_view op) {
   return absl::StartsWith(op, "Xla") || absl::StartsWith(op, "_Xla");
 }
 
+// Whether the node is a cuDNN recurrent layer without random state. Its kernel,
+// which all groups of a session share, keeps descriptors, but launches under
+// the lock that guards them.
+bool IsHarmlessLayer(const NodeDef& node) {
+  return (node.op() == "CudnnRNN" || node.op() == "CudnnRNNV2" ||
+          node.op() == "CudnnRNNV3") &&
+         HasNoDropout(node);
+}
+
 }  // namespace
 
-bool IsRecurrentLayer(const NodeDef& node) {
-  if (node.op() != "CudnnRNN" && node.op() != "CudnnRNNV2" &&
-      node.op() != "CudnnRNNV3") {
-    return false;
-  }
+bool HasNoDropout(const NodeDef& node) {
   float dropout = 1;
   return TryGetNodeAttr(node, "dropout", &dropout) && dropout == 0;
 }
@@ -136,7 +141,7 @@ namespace {
 // leader; empty if it need not.
 std::string OwnReason(const NodeDef& node, const OpDef& op, bool takes_state) {
   if (takes_state) return "may change a variable";
-  if (op.is_stateful() && !IsHarmless(op.name()) && !IsRecurrentLayer(node)) {
+  if (op.is_stateful() && !IsHarmless(op.name()) && !IsHarmlessLayer(node)) {
     return "is stateful";
   }
   return "";

@@ -37,10 +37,9 @@ struct GraphTraits {
 GraphTraits ClassifyGraph(const Graph& graph,
                           const FunctionLibraryDefinition* library);
 
-// Whether the node is a cuDNN recurrent layer without dropout: then no random
-// state outlives the step. Its kernel, which all groups of a session share,
-// keeps descriptors, but launches under the lock that guards them.
-bool IsRecurrentLayer(const NodeDef& node);
+// Whether a recurrent layer of cuDNN, or its gradient, is without dropout: then
+// no random state outlives the step.
+bool HasNoDropout(const NodeDef& node);
 
 // Whether the op's kernel has a generator of random numbers.
 bool DrawsRandomNumbers(absl::string_view op);

@@ -111,11 +111,9 @@ class GraphLevelExecutor : public Executor {
       capturable.obstacle =
           absl::StrCat("it changes state: ", traits_.leader_only);
     }
-    for (const std::string& draw : capturable.draws) {
-      if (kernels_->GeneratorOf(draw) == nullptr) {
-        capturable.obstacle =
-            absl::StrCat("'", draw, "' draws numbers in an unknown way");
-      }
+    if (capturable.obstacle.empty()) {
+      capturable.obstacle =
+          kernels_->GeneratorsOf(capturable.draws).status().message();
     }
     if (!capturable.obstacle.empty()) {
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;
@@ -220,14 +218,8 @@ class GraphLevelExecutor : public Executor {
       const LocalExecutorParams& params, const Graph& recorded,
       const MakeStockExecutor& make_stock, const Capturable& capturable,
       const std::string& required, const std::string& name) {
-    std::vector<GuardedPhiloxRandom*> generators;
-    for (const std::string& draw : capturable.draws) {
-      generators.push_back(kernels_->GeneratorOf(draw));
-      if (generators.back() == nullptr) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("'", draw, "' draws numbers in an unknown way"));
-      }
-    }
+    TF_ASSIGN_OR_RETURN(std::vector<GuardedPhiloxRandom*> generators,
+                        kernels_->GeneratorsOf(capturable.draws));
     std::unique_ptr<Graph> stateless;
     if (!generators.empty()) {
       TF_ASSIGN_OR_RETURN(stateless,

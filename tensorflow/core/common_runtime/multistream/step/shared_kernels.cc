@@ -191,21 +191,26 @@ absl::Status SharedKernels::Make(
   return absl::OkStatus();
 }
 
-GuardedPhiloxRandom* SharedKernels::GeneratorOf(const std::string& node) {
+absl::StatusOr<std::vector<GuardedPhiloxRandom*>> SharedKernels::GeneratorsOf(
+    const std::vector<std::string>& nodes) {
   // As TensorFlow's template PhiloxRandomOp, which no header declares: the
   // generator is its only member.
   struct PhiloxRandomOp : OpKernel {
     GuardedPhiloxRandom generator;
   };
+  std::vector<GuardedPhiloxRandom*> generators;
   absl::MutexLock lock(&mu_);
-  const auto found = kernels_.find(Key(node, 0));
-  if (found == kernels_.end()) return nullptr;
-  OpKernel* kernel = found->second.kernel;
-  if (!IsBuiltIn(kernel) ||
-      !absl::StrContains(typeid(*kernel).name(), "PhiloxRandomOp")) {
-    return nullptr;
+  for (const std::string& node : nodes) {
+    const auto found = kernels_.find(Key(node, 0));
+    OpKernel* kernel = found == kernels_.end() ? nullptr : found->second.kernel;
+    if (kernel == nullptr || !IsBuiltIn(kernel) ||
+        !absl::StrContains(typeid(*kernel).name(), "PhiloxRandomOp")) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", node, "' draws numbers in an unknown way"));
+    }
+    generators.push_back(&static_cast<PhiloxRandomOp*>(kernel)->generator);
   }
-  return &static_cast<PhiloxRandomOp*>(kernel)->generator;
+  return generators;
 }
 
 void SharedKernels::Delete(OpKernel* kernel) {

@@ -12,10 +12,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
@@ -42,10 +44,11 @@ class SharedKernels {
   static void Wrap(std::shared_ptr<SharedKernels> kernels, int group,
                    LocalExecutorParams* params, bool is_late = false);
 
-  // The generator of the node with this name, which draws random numbers
-  // (capture/which/drawn_numbers.h); nullptr if the node's kernel is not
-  // TensorFlow's. The executors that share the kernel own the generator.
-  GuardedPhiloxRandom* GeneratorOf(const std::string& node);
+  // The generators of the nodes with these names, which draw random numbers
+  // (capture/which/drawn_numbers.h); an error if a kernel is not TensorFlow's.
+  // The executors that share the kernels own the generators.
+  absl::StatusOr<std::vector<GuardedPhiloxRandom*>> GeneratorsOf(
+      const std::vector<std::string>& nodes);
 
   // Call only when all executors that are not late are made: there is no lock.
   const KernelTraits& traits() const ABSL_NO_THREAD_SAFETY_ANALYSIS {

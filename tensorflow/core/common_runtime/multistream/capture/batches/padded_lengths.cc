@@ -231,17 +231,17 @@ absl::StatusOr<Tensor> Filled(DataType type, LengthMask::Fill fill) {
 class MaskBuilder {
  public:
   MaskBuilder(Graph* graph, const std::string& device)
-      : graph_(*graph), device_(device) {}
+      : graph_(*graph), nodes_("multi_stream", device, graph) {}
 
   absl::Status Receive() {
-    return Add(NodeBuilder(NewName("mask"), "_Recv")
-                   .Attr("tensor_type", DT_BOOL)
-                   .Attr("tensor_name", kMaskEdge)
-                   .Attr("send_device", kMaskDevice)
-                   .Attr("send_device_incarnation", 0)
-                   .Attr("recv_device", kMaskDevice)
-                   .Attr("client_terminated", true),
-               &mask_);
+    return nodes_.Add(NodeBuilder(nodes_.NewName("mask"), "_Recv")
+                          .Attr("tensor_type", DT_BOOL)
+                          .Attr("tensor_name", kMaskEdge)
+                          .Attr("send_device", kMaskDevice)
+                          .Attr("send_device_incarnation", 0)
+                          .Attr("recv_device", kMaskDevice)
+                          .Attr("client_terminated", true),
+                      &mask_);
   }
 
   absl::Status Mask(const NodeMask& it, Node* node) {
@@ -251,53 +251,43 @@ class MaskBuilder {
     TF_ASSIGN_OR_RETURN(const Tensor fill, Filled(type, it.mask.fill));
     Node *shaped, *filled, *masked;
     TF_RETURN_IF_ERROR(Shaped(it.rank - it.mask.dim - 1, &shaped));
-    TF_RETURN_IF_ERROR(Constant(fill, &filled));
-    TF_RETURN_IF_ERROR(Add(NodeBuilder(NewName("masked"), "SelectV2")
-                               .Input(shaped)
-                               .Input(edge->src(), edge->src_output())
-                               .Input(filled),
-                           &masked));
+    TF_RETURN_IF_ERROR(nodes_.Constant("Const", fill, &filled));
+    TF_RETURN_IF_ERROR(
+        nodes_.Add(NodeBuilder(nodes_.NewName("masked"), "SelectV2")
+                       .Input(shaped)
+                       .Input(edge->src(), edge->src_output())
+                       .Input(filled),
+                   &masked));
     TF_RETURN_IF_ERROR(graph_.UpdateEdge(masked, 0, node, it.mask.input));
     return it.mask.fill == LengthMask::Fill::kMean ? CorrectMean(node, type)
                                                    : absl::OkStatus();
   }
 
  private:
-  // The graph's own nodes may have any other names.
-  std::string NewName(const char* what) const {
-    return graph_.NewName(absl::StrCat("multi_stream/", what));
-  }
-  absl::Status Add(NodeBuilder& builder, Node** node) {
-    return AddAssigned(builder, device_, &graph_, node);
-  }
-  absl::Status Constant(const Tensor& value, Node** node) {
-    return Add(NodeBuilder(NewName("mask_constant"), "Const")
-                   .Attr("dtype", value.dtype())
-                   .Attr("value", value),
-               node);
-  }
   // Divides a mean, in which the added entries count, by the share of others.
   absl::Status CorrectMean(Node* mean, DataType type) {
     Node*& share = shares_[type];
     if (share == nullptr) {
       Node *numbers, *axis;
-      TF_RETURN_IF_ERROR(Add(NodeBuilder(NewName("numbers"), "Cast")
-                                 .Input(mask_)
-                                 .Attr("DstT", type),
-                             &numbers));
-      TF_RETURN_IF_ERROR(Constant(Tensor(0), &axis));
       TF_RETURN_IF_ERROR(
-          Add(NodeBuilder(NewName("share"), "Mean").Input(numbers).Input(axis),
-              &share));
+          nodes_.Add(NodeBuilder(nodes_.NewName("numbers"), "Cast")
+                         .Input(mask_)
+                         .Attr("DstT", type),
+                     &numbers));
+      TF_RETURN_IF_ERROR(nodes_.Constant("Const", Tensor(0), &axis));
+      TF_RETURN_IF_ERROR(nodes_.Add(NodeBuilder(nodes_.NewName("share"), "Mean")
+                                        .Input(numbers)
+                                        .Input(axis),
+                                    &share));
     }
     std::vector<const Edge*> uses;
     for (const Edge* edge : mean->out_edges()) {
       if (!edge->IsControlEdge()) uses.push_back(edge);
     }
     Node* corrected;
-    TF_RETURN_IF_ERROR(
-        Add(NodeBuilder(NewName("mean"), "RealDiv").Input(mean).Input(share),
-            &corrected));
+    TF_RETURN_IF_ERROR(nodes_.Add(
+        NodeBuilder(nodes_.NewName("mean"), "RealDiv").Input(mean).Input(share),
+        &corrected));
     for (const Edge* edge : uses) {
       TF_RETURN_IF_ERROR(
           graph_.UpdateEdge(corrected, 0, edge->dst(), edge->dst_input()));
@@ -312,17 +302,19 @@ class MaskBuilder {
       shape.flat<int32_t>().setConstant(1);
       shape.flat<int32_t>()(0) = -1;
       Node* sizes;
-      TF_RETURN_IF_ERROR(Constant(shape, &sizes));
-      TF_RETURN_IF_ERROR(Add(
-          NodeBuilder(NewName("mask_of"), "Reshape").Input(mask_).Input(sizes),
-          &made));
+      TF_RETURN_IF_ERROR(nodes_.Constant("Const", shape, &sizes));
+      TF_RETURN_IF_ERROR(
+          nodes_.Add(NodeBuilder(nodes_.NewName("mask_of"), "Reshape")
+                         .Input(mask_)
+                         .Input(sizes),
+                     &made));
     }
     *node = made;
     return absl::OkStatus();
   }
 
   Graph& graph_;
-  const std::string device_;
+  AssignedNodes nodes_;
   Node* mask_ = nullptr;
   std::map<int, Node*> shaped_;
   std::map<DataType, Node*> shares_;

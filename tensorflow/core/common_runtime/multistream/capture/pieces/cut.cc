@@ -59,7 +59,7 @@ class Cutter {
   Cutter(const Graph& graph, const FunctionLibraryDefinition* library,
          bool with_xla, int fewest_launches)
       : old_(graph.flib_def()),
-        library_(library),
+        library_(library == nullptr ? &old_.flib_def() : library),
         with_xla_(with_xla),
         fewest_launches_(fewest_launches),
         levels_(old_) {
@@ -160,7 +160,7 @@ class Cutter {
     for (const int id : nodes) {
       if (!levels_.Launches(id)) continue;
       ++launches;
-      kernels += MostKernelsOf(*old_.FindNodeId(id), library_);
+      kernels += MostKernelsOf(*old_.FindNodeId(id), *library_);
     }
     const auto is_copied = [this](const Output& it) {
       return levels_.TypeOf(it) != DT_RESOURCE;

@@ -394,13 +394,16 @@ void PieceLevels::Find() {
   // A later piece reads more of the variables that it changes itself.
   constexpr int kWorthPercent = 125;
   const std::vector<Kind> kinds = kinds_;
-  FindAll(/*early=*/true);
-  const int early = LargestPiece();
-  const std::vector<Kind> early_kinds = std::exchange(kinds_, kinds);
   FindAll(/*early=*/false);
-  if (100 * early < kWorthPercent * LargestPiece()) return;
-  kinds_ = early_kinds;
+  const int late = LargestPiece();
+  const auto all = absl::c_count(kinds, Kind::kLaunch);
+  if (100 * all < kWorthPercent * late) return;
+  std::vector<Kind> late_kinds = std::exchange(kinds_, kinds);
+  std::vector<int> late_levels = levels_;
   FindAll(/*early=*/true);
+  if (100 * LargestPiece() >= kWorthPercent * late) return;
+  kinds_ = std::move(late_kinds);
+  levels_ = std::move(late_levels);
 }
 
 PieceLevels::PieceId PieceLevels::PieceOf(int id) const {

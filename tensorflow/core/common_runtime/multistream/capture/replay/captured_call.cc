@@ -55,10 +55,9 @@ StepInterface::StepInterface(const Capturable& graph)
       messages(Parsed(graph.messages)),
       sends(Parsed(graph.sends)),
       checks(Parsed(graph.checks)),
-      draws(graph.draws),
-      draw_states(Parsed(DrawStateKeys(draws.size()))),
-      draw_shapes(Parsed(DrawShapeKeys(draws.size()))),
-      empty_states(EmptyStates(draws.size())),
+      draw_states(Parsed(DrawStateKeys(graph.draws.size()))),
+      draw_shapes(Parsed(DrawShapeKeys(graph.draws.size()))),
+      empty_states(EmptyStates(graph.draws.size())),
       arguments(graph.arguments),
       variables(graph.variables),
       changes_variables(graph.changes_variables),
@@ -255,9 +254,10 @@ bool CapturedCall::Collect(ResourceMgr* resources, const std::string& device) {
   }
   settings_ = KernelSettings::Now();
   if (!CollectArguments() || !CollectVariables(resources, device)) return false;
+  AddShapes();
+  // The same for each call, so no part of its shapes.
   inputs_.received.insert(inputs_.received.end(), step_.empty_states.begin(),
                           step_.empty_states.end());
-  AddShapes();
   return true;
 }
 

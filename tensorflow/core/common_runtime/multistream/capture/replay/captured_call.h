@@ -76,9 +76,8 @@ struct StepInterface {
   const std::vector<Key> sends;
   const std::vector<Key> checks;
   const std::string mask_key = MaskKey();
-  const std::vector<std::string> draws;  // the nodes
-  const std::vector<Key> draw_states;    // of each draw the key, the counter
-  const std::vector<Key> draw_shapes;
+  const std::vector<Key> draw_states;  // of each draw the key, the counter
+  const std::vector<Key> draw_shapes;  // one for each draw
   // Of the types and shapes that the states have.
   const std::vector<Tensor> empty_states;
   const std::vector<Capturable::Argument> arguments;

@@ -315,7 +315,7 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
       call->padding() != nullptr && call->padding()->length > 0;
   // What runs again draws other numbers.
   const bool verify =
-      verify_every_ > 0 && !is_masked && step_.draws.empty() &&
+      verify_every_ > 0 && !is_masked && step_.draw_shapes.empty() &&
       replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
   std::function<void()> end;
   const absl::Status status = recorded->Launch(

@@ -110,7 +110,7 @@ bool RecordedCopies::Allocate(const StepInputs& inputs, Recording* recording) {
     inputs_.emplace_back(recording->memory(), it.dtype(), it.shape());
     if (!inputs_.back().IsInitialized()) return false;
   }
-  if (!step_.draws.empty()) {
+  if (!step_.draw_states.empty()) {
     draw_states_.assign(next, from_host.end());
   } else if (next != from_host.end()) {
     mask_ = *next;

@@ -105,7 +105,7 @@ class RecordedCopies {
         group_(group),
         device_(device),
         generators_(generators),
-        drawn_(step.draws.size()),
+        drawn_(step.draw_shapes.size()),
         places_(step.made()) {}
 
   // Allocates the recording's memory for inputs like `inputs`. False if there

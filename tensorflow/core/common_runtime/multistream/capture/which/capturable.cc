@@ -428,11 +428,10 @@ bool IsCompiled(const Node& node) {
   return HasCompiled(node) || node.type_string() == "_XlaRun";
 }
 
-int MostKernelsOf(const Node& node, const FunctionLibraryDefinition* library) {
+int MostKernelsOf(const Node& node, const FunctionLibraryDefinition& library) {
   const NameAttrList* function =
       HasCompiled(node) ? CalledBy(node.attrs()) : nullptr;
-  return function == nullptr || library == nullptr ? 1
-                                                   : OpsOf(*function, *library);
+  return function == nullptr ? 1 : OpsOf(*function, library);
 }
 
 std::vector<std::string> ObstaclesAt(const Graph& graph,

@@ -86,8 +86,8 @@ struct Capturable {
 bool IsCompiled(const Node& node);
 
 // How many kernels a node that launches any launches at most: code that XLA
-// compiles, one for each of its ops. `library` as below.
-int MostKernelsOf(const Node& node, const FunctionLibraryDefinition* library);
+// compiles, one for each of its ops. `library` contains the functions.
+int MostKernelsOf(const Node& node, const FunctionLibraryDefinition& library);
 
 // Obstacles of single nodes, by node id; empty for a node that may be recorded.
 // Transfers, arguments and results have none here.

@@ -132,10 +132,7 @@ bool IsRecurrent(const Node& node) {
 // step of the shape on. Executors share the kernel, so this is no recording's.
 // A layer also gives its gradient a value on the host, which is not read there.
 const char* ObstacleAtRecurrentLayer(const Node& node) {
-  float dropout = 1;
-  const bool has_none =
-      TryGetNodeAttr(node.attrs(), "dropout", &dropout) && dropout == 0;
-  return has_none ? "" : "has dropout within cuDNN";
+  return HasNoDropout(node.def()) ? "" : "has dropout within cuDNN";
 }
 
 }  // namespace

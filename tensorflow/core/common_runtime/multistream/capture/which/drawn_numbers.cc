@@ -38,83 +38,63 @@ std::string RendezvousKey(const char* edge, size_t draw) {
                                absl::StrCat(edge, draw), FrameAndIter(0, 0));
 }
 
-// Replaces nodes of a graph, all of one device.
-class Replacer {
- public:
-  Replacer(Graph* graph, const std::string& device)
-      : graph_(*graph), device_(device) {}
+NodeBuilder& Transfer(NodeBuilder& builder, const char* edge, size_t draw) {
+  return builder.Attr("tensor_name", absl::StrCat(edge, draw))
+      .Attr("send_device", kDrawDevice)
+      .Attr("send_device_incarnation", 0)
+      .Attr("recv_device", kDrawDevice)
+      .Attr("client_terminated", true);
+}
 
-  absl::Status Replace(Node* node, size_t draw) {
-    const Edge* shape;
-    TF_RETURN_IF_ERROR(node->input_edge(0, &shape));
-    Tensor philox(DT_INT32, TensorShape());
-    philox.scalar<int32_t>()() = RNG_ALG_PHILOX;
-    Node *key, *counter, *algorithm, *stateless, *sent;
-    TF_RETURN_IF_ERROR(Receive(*node, kKey, draw, &key));
-    TF_RETURN_IF_ERROR(Receive(*node, kCounter, draw, &counter));
-    TF_RETURN_IF_ERROR(Add(NodeBuilder(NewName(*node), "Const")
-                               .Attr("dtype", DT_INT32)
-                               .Attr("value", philox),
-                           &algorithm));
-    TF_RETURN_IF_ERROR(
-        Add(NodeBuilder(NewName(*node), StatelessOps().at(node->type_string()))
-                .Input(shape->src(), shape->src_output())
-                .Input(key)
-                .Input(counter)
-                .Input(algorithm)
-                .Attr("dtype", node->output_type(0)),
-            &stateless));
-    TF_RETURN_IF_ERROR(
-        Add(Transfer(NodeBuilder(NewName(*node), "_HostSend")
-                         .Input(shape->src(), shape->src_output()),
-                     kShape, draw),
-            &sent));
-    const std::vector<const Edge*> in(node->in_edges().begin(),
-                                      node->in_edges().end());
-    const std::vector<const Edge*> out(node->out_edges().begin(),
-                                       node->out_edges().end());
-    for (const Edge* edge : in) {
-      if (edge->IsControlEdge()) graph_.AddControlEdge(edge->src(), stateless);
+absl::Status Replace(Node* node, size_t draw, const std::string& device,
+                     Graph* graph) {
+  AssignedNodes nodes(absl::StrCat(node->name(), "/multi_stream_draw"), device,
+                      graph);
+  const auto receive = [&](const char* edge, Node** received) {
+    return nodes.Add(Transfer(NodeBuilder(nodes.NewName("state"), "_Recv")
+                                  .Attr("tensor_type", DT_UINT64),
+                              edge, draw),
+                     received);
+  };
+  const Edge* shape;
+  TF_RETURN_IF_ERROR(node->input_edge(0, &shape));
+  Node *key, *counter, *philox, *stateless, *sent;
+  TF_RETURN_IF_ERROR(receive(kKey, &key));
+  TF_RETURN_IF_ERROR(receive(kCounter, &counter));
+  TF_RETURN_IF_ERROR(
+      nodes.Constant("Const", Tensor(int32_t{RNG_ALG_PHILOX}), &philox));
+  TF_RETURN_IF_ERROR(
+      nodes.Add(NodeBuilder(nodes.NewName("drawn"),
+                            StatelessOps().at(node->type_string()))
+                    .Input(shape->src(), shape->src_output())
+                    .Input(key)
+                    .Input(counter)
+                    .Input(philox)
+                    .Attr("dtype", node->output_type(0)),
+                &stateless));
+  TF_RETURN_IF_ERROR(
+      nodes.Add(Transfer(NodeBuilder(nodes.NewName("shape"), "_HostSend")
+                             .Input(shape->src(), shape->src_output()),
+                         kShape, draw),
+                &sent));
+  const std::vector<const Edge*> in(node->in_edges().begin(),
+                                    node->in_edges().end());
+  const std::vector<const Edge*> out(node->out_edges().begin(),
+                                     node->out_edges().end());
+  for (const Edge* edge : in) {
+    if (edge->IsControlEdge()) graph->AddControlEdge(edge->src(), stateless);
+  }
+  for (const Edge* edge : out) {
+    if (edge->IsControlEdge()) {
+      graph->AddControlEdge(stateless, edge->dst());
+    } else {
+      TF_RETURN_IF_ERROR(
+          graph->UpdateEdge(stateless, 0, edge->dst(), edge->dst_input()));
     }
-    for (const Edge* edge : out) {
-      if (edge->IsControlEdge()) {
-        graph_.AddControlEdge(stateless, edge->dst());
-      } else {
-        TF_RETURN_IF_ERROR(
-            graph_.UpdateEdge(stateless, 0, edge->dst(), edge->dst_input()));
-      }
-    }
-    graph_.RemoveNode(node);
-    return absl::OkStatus();
   }
-
- private:
-  std::string NewName(const Node& node) const {
-    return graph_.NewName(absl::StrCat(node.name(), "/multi_stream_draw"));
-  }
-  static NodeBuilder& Transfer(NodeBuilder& builder, const char* edge,
-                               size_t draw) {
-    return builder.Attr("tensor_name", absl::StrCat(edge, draw))
-        .Attr("send_device", kDrawDevice)
-        .Attr("send_device_incarnation", 0)
-        .Attr("recv_device", kDrawDevice)
-        .Attr("client_terminated", true);
-  }
-  absl::Status Receive(const Node& node, const char* edge, size_t draw,
-                       Node** received) {
-    return Add(
-        Transfer(
-            NodeBuilder(NewName(node), "_Recv").Attr("tensor_type", DT_UINT64),
-            edge, draw),
-        received);
-  }
-  absl::Status Add(NodeBuilder& builder, Node** node) {
-    return AddAssigned(builder, device_, &graph_, node);
-  }
-
-  Graph& graph_;
-  const std::string device_;
-};
+  graph->RemoveNode(node);
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -129,9 +109,8 @@ absl::StatusOr<std::unique_ptr<Graph>> WithStatelessDraws(
   stateless->Copy(graph);
   absl::flat_hash_map<std::string, Node*> nodes;
   for (Node* node : stateless->op_nodes()) nodes[node->name()] = node;
-  Replacer replacer(stateless.get(), device);
   for (size_t i = 0; i < draws.size(); ++i) {
-    TF_RETURN_IF_ERROR(replacer.Replace(nodes.at(draws[i]), i));
+    TF_RETURN_IF_ERROR(Replace(nodes.at(draws[i]), i, device, stateless.get()));
   }
   FixupSourceAndSinkEdges(stateless.get());
   return stateless;

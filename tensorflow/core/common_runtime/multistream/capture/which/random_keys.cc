@@ -29,29 +29,6 @@ Tensor VectorOf(std::initializer_list<T> values) {
   return vector;
 }
 
-class Builder {
- public:
-  Builder(const std::string& name, const std::string& device, Graph* graph)
-      : name_(name), device_(device), graph_(*graph) {}
-
-  std::string NewName() const { return graph_.NewName(name_); }
-  absl::Status Add(NodeBuilder& builder, Node** node) {
-    return AddAssigned(builder, device_, &graph_, node);
-  }
-  // `op` is Const, or HostConst.
-  absl::Status Constant(const char* op, const Tensor& value, Node** node) {
-    return Add(NodeBuilder(NewName(), op)
-                   .Attr("dtype", value.dtype())
-                   .Attr("value", value),
-               node);
-  }
-
- private:
-  const std::string name_;
-  const std::string device_;
-  Graph& graph_;
-};
-
 }  // namespace
 
 bool MakesKey(const Node& node) {
@@ -60,12 +37,12 @@ bool MakesKey(const Node& node) {
 
 absl::Status AddKeyAndCounter(const std::string& name, Node* seed, int output,
                               Graph* graph, Node** key, Node** counter) {
-  Builder builder(name, seed->assigned_device_name(), graph);
+  AssignedNodes nodes(name, seed->assigned_device_name(), graph);
   const auto on_device = [&](const Tensor& value, Node** node) {
-    return builder.Constant("Const", value, node);
+    return nodes.Constant("Const", value, node);
   };
   const auto on_host = [&](const Tensor& value, Node** node) {
-    return builder.Constant("HostConst", value, node);
+    return nodes.Constant("HostConst", value, node);
   };
   Node *checked, *bits, *own_key, *mask, *zero, *one, *two, *philox, *drawn;
   TF_RETURN_IF_ERROR(on_device(VectorOf<uint64_t>({kOwnKey}), &own_key));
@@ -75,30 +52,31 @@ absl::Status AddKeyAndCounter(const std::string& name, Node* seed, int output,
   TF_RETURN_IF_ERROR(on_host(VectorOf<int32_t>({2}), &two));
   TF_RETURN_IF_ERROR(on_host(Tensor(int32_t{RNG_ALG_PHILOX}), &philox));
   // As TensorFlow's op does, which takes no other shape.
-  TF_RETURN_IF_ERROR(builder.Add(NodeBuilder(builder.NewName(), "EnsureShape")
-                                     .Input(seed, output)
-                                     .Attr("shape", PartialTensorShape({2})),
-                                 &checked));
-  TF_RETURN_IF_ERROR(builder.Add(NodeBuilder(builder.NewName(), "Bitcast")
-                                     .Input(checked)
-                                     .Attr("type", DT_UINT64),
-                                 &bits));
-  TF_RETURN_IF_ERROR(builder.Add(
-      NodeBuilder(builder.NewName(), "StatelessRandomUniformFullIntV2")
+  TF_RETURN_IF_ERROR(nodes.Add(NodeBuilder(nodes.NewName("seed"), "EnsureShape")
+                                   .Input(seed, output)
+                                   .Attr("shape", PartialTensorShape({2})),
+                               &checked));
+  TF_RETURN_IF_ERROR(nodes.Add(NodeBuilder(nodes.NewName("bits"), "Bitcast")
+                                   .Input(checked)
+                                   .Attr("type", DT_UINT64),
+                               &bits));
+  TF_RETURN_IF_ERROR(nodes.Add(
+      NodeBuilder(nodes.NewName("drawn"), "StatelessRandomUniformFullIntV2")
           .Input(two)
           .Input(own_key)
           .Input(bits)
           .Input(philox)
           .Attr("dtype", DT_UINT64),
       &drawn));
-  TF_RETURN_IF_ERROR(builder.Add(NodeBuilder(builder.NewName(), "StridedSlice")
-                                     .Input(drawn)
-                                     .Input(zero)
-                                     .Input(one)
-                                     .Input(one),
-                                 key));
-  return builder.Add(
-      NodeBuilder(builder.NewName(), "Mul").Input(drawn).Input(mask), counter);
+  TF_RETURN_IF_ERROR(nodes.Add(NodeBuilder(nodes.NewName("key"), "StridedSlice")
+                                   .Input(drawn)
+                                   .Input(zero)
+                                   .Input(one)
+                                   .Input(one),
+                               key));
+  return nodes.Add(
+      NodeBuilder(nodes.NewName("counter"), "Mul").Input(drawn).Input(mask),
+      counter);
 }
 
 }  // namespace tensorflow::multistream
