@@ -292,6 +292,9 @@ for optimizer in "Adam", "SGD":
           f"{optimizer}: {report}")
 """,
         verify="0",
+        # Otherwise a GPU sums the gradients of rows in any order.
+        TF_DETERMINISTIC_OPS="1",
+        XLA_FLAGS="--xla_gpu_deterministic_ops=true",
     )
 
 

@@ -192,6 +192,51 @@ check(report.share > 0.7, f"dropout: {report}")
     )
 
 
+def test_trainings_with_checked_ids() -> None:
+    """The check runs before the piece: a step with a wrong id fails, and the next ones train."""
+    kit.run_captured(
+        """
+def make():
+    tf.keras.utils.set_random_seed(1)
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.Embedding(20, 8), layers.Flatten(),
+                                 *[layers.Dense(16, "relu") for _ in range(8)], layers.Dense(1)])
+    model.build((6, 2))
+    optimizer = tf.keras.optimizers.SGD(0.1)
+    optimizer.build(model.trainable_variables)
+    @tf.function(autograph=False)
+    def step(ids, labels):
+        with tf.device(GPU):
+            tf.debugging.assert_less(ids, 20, message="no such id")
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((model(ids, training=True) - labels) ** 2)
+            variables = model.trainable_variables
+            optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            return tf.identity(loss)
+    return step, model.variables
+
+draw = lambda most: (rng.integers(0, most, (6, 2)).astype(np.int32), floats(6, 1))
+report = alike("checked", make, *[draw(20) for _ in range(5)], captured=None, runs=40)
+check(report.share > 0.9, f"{report}")
+
+step, variables = make()
+step = tf.cuda.captured(mode="auto")(step)
+for i in range(60):
+    ids, labels = draw(20)
+    wrong = i % 6 == 5
+    if wrong:
+        ids[3, 1] = 20
+    try:
+        loss = step(ids, labels).numpy()
+        check(not wrong and np.isfinite(loss), "an id that there is")
+    except tf.errors.InvalidArgumentError as error:
+        check(wrong and "no such id" in str(error), "an id that there is not")
+check(all(np.isfinite(v.numpy()).all() for v in variables), "the weights")
+""",
+        TF_DETERMINISTIC_OPS="1",
+    )
+
+
 def test_sessions_and_threads() -> None:
     kit.run_captured(
         COMPARE,

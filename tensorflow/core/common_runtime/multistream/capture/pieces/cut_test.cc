@@ -138,6 +138,38 @@ TEST(CutTest, WhatTakesAShapeThatValuesDecideIsLeftOutIfAllElseIsOnePiece) {
             "_Retval");
 }
 
+// The step ends while the GPU computes the piece, not after.
+TEST(CutTest, TheConditionOfAnAssertComesBeforeThePieceIfFewOpsMakeIt) {
+  const auto many = [](int ops) {
+    std::string text = "Neg(x())";
+    for (int i = 0; i < ops; ++i) text = absl::StrCat("Sin(", text, ")");
+    return text;
+  };
+  const auto precedes = [&many](const std::string& condition,
+                                const std::string& rest = "") {
+    const Part part(absl::StrCat(
+        "y = ", many(250), "; random = RandomUniform({2}) dtype=float;",
+        "a = Assert(", condition, ", ids()); result(y); other(Where(x()))",
+        rest));
+    const Cut cut = CutIntoPieces(part.graph, nullptr, /*with_xla=*/true, 1);
+    bool found = false;
+    for (const Node* node : cut.graph->op_nodes()) {
+      if (!node->IsSend()) continue;
+      found |= absl::c_any_of(node->out_nodes(), [](const Node* after) {
+        return after->type_string() == kPieceOp;
+      });
+    }
+    return found;
+  };
+  EXPECT_TRUE(precedes("All(Less(x(), x()), 0)"));
+  EXPECT_FALSE(precedes(absl::StrCat("All(Less(", many(9), ", x()), 0)")));
+  // The piece would have to compute it.
+  EXPECT_FALSE(precedes("All(Less(y, x()), 0)"));
+  EXPECT_FALSE(precedes("All(Less(x(), random), 0)"));
+  // Work on the GPU that comes after the Assert.
+  EXPECT_FALSE(precedes("All(Less(x(), x()), 0)", "; Exp(x(), ^a)"));
+}
+
 TEST(CutTest, AGraphWithoutAPieceThatPaysRemains) {
   const std::string text =
       "y = Tanh(x()); w = Where(y); result(GatherNd(y, w))";

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/value_shapes.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
@@ -102,6 +103,7 @@ absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
   FindKinds(library, with_xla);
   FindClasses(frames);
   LeaveOutValueShapes();
+  LeaveOutConditions();
   return absl::OkStatus();
 }
 
@@ -212,19 +214,82 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
 }
 
 void PieceLevels::LeaveOutValueShapes() {
+  LeaveOut(TakeValueShapes(graph_, order_, pairs_));
+}
+
+void PieceLevels::LeaveOutConditions() {
+  std::set<int> left_out, sends;
+  for (const auto& [send, receive] : pairs_) {
+    const Node* on_host = graph_.FindNodeId(receive);
+    if (!absl::c_any_of(on_host->out_nodes(),
+                        [](const Node* node) { return IsAssert(*node); })) {
+      continue;
+    }
+    std::set<int> makers;
+    if (!AddMakers(send, &makers) || !AddFollowers(receive, &left_out)) return;
+    left_out.insert(makers.begin(), makers.end());
+    left_out.insert({send, receive});
+    sends.insert(send);
+  }
+  if (!LeaveOut({left_out.begin(), left_out.end()})) return;
+  for (const int send : sends) waits_[send] = true;
+}
+
+bool PieceLevels::AddFollowers(int id, std::set<int>* followers) const {
+  std::vector<int> next = {id};
+  while (!next.empty()) {
+    const int from = next.back();
+    next.pop_back();
+    for (const int to : after_[from]) {
+      if (kinds_[to] == Kind::kLaunch) return false;
+      if (followers->insert(to).second) next.push_back(to);
+    }
+  }
+  return true;
+}
+
+bool PieceLevels::AddMakers(int send, std::set<int>* makers) const {
+  constexpr size_t kMost = 8;
+  std::set<int> seen = {send};
+  std::vector<int> next = {send};
+  while (!next.empty()) {
+    const int id = next.back();
+    next.pop_back();
+    const Node* node = graph_.FindNodeId(id);
+    if (kinds_[id] == Kind::kLaunch) makers->insert(id);
+    const bool is_transfer = node->IsSend() || node->IsRecv();
+    // What reads a variable would keep the value from the piece that changes
+    // it.
+    if (makers->size() > kMost ||
+        (node->op_def().is_stateful() && !is_transfer) ||
+        absl::c_linear_search(node->input_types(), DT_RESOURCE) ||
+        (kinds_[id] == Kind::kBetween && !before_[id].empty())) {
+      return false;
+    }
+    for (const int from : before_[id]) {
+      if (seen.insert(from).second && !graph_.FindNodeId(from)->IsArg()) {
+        next.push_back(from);
+      }
+    }
+  }
+  return true;
+}
+
+bool PieceLevels::LeaveOut(const std::vector<int>& nodes) {
   constexpr int kLeastPercent = 95;
-  const std::vector<int> takers = TakeValueShapes(graph_, order_, pairs_);
-  if (takers.empty()) return;
+  if (nodes.empty()) return false;
   const std::vector<Kind> all = kinds_;
   Find();
   const int largest = LargestPiece();
   kinds_ = all;
-  for (const int id : takers) {
+  for (const int id : nodes) {
     if (!IsCopied(id)) LetRunAsAlways(id);
   }
-  const std::vector<Kind> rest = kinds_;
+  std::vector<Kind> rest = kinds_;
   Find();
-  kinds_ = 100 * LargestPiece() < kLeastPercent * largest ? all : rest;
+  const bool stays = 100 * LargestPiece() >= kLeastPercent * largest;
+  kinds_ = stays ? std::move(rest) : all;
+  return stays;
 }
 
 void PieceLevels::FindClasses(const std::vector<ControlFlowInfo>& frames) {

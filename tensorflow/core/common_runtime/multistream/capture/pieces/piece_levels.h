@@ -9,6 +9,7 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_LEVELS_H_
 
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -51,8 +52,9 @@ class PieceLevels {
   // All nodes in such an order.
   const std::vector<int>& order() const { return order_; }
 
-  // Whether the node waits for the GPU, and need not wait for the piece: then
-  // it had better come first, when the GPU has less to do.
+  // Whether the host waits for the GPU because of the node, and the node need
+  // not wait for the piece: then it had better come first, when the GPU has
+  // less to do.
   bool HadBetterPrecede(int id, PieceId piece) const {
     return waits_[id] && levels_[id] < piece.first &&
            classes_[id] == piece.second;
@@ -86,6 +88,19 @@ class PieceLevels {
   // no recording for each of these shapes: if the largest piece stays about as
   // large.
   void LeaveOutValueShapes();
+  // The host knows an Assert's condition once the GPU has computed it, and only
+  // then the step ends. If few ops make the conditions of all Asserts, they run
+  // as always, before the pieces. Then the step ends while the GPU computes the
+  // pieces, and the host prepares the next step meanwhile.
+  void LeaveOutConditions();
+  // Adds the ops that make what `send` sends. False if they are many, or not as
+  // well run elsewhere.
+  bool AddMakers(int send, std::set<int>* makers) const;
+  // Adds what comes after the node. False if it launches work on the GPU.
+  bool AddFollowers(int id, std::set<int>* followers) const;
+  // Lets the nodes run as always if the largest piece stays about as large.
+  // Returns whether it does.
+  bool LeaveOut(const std::vector<int>& nodes);
   // A piece runs as a whole, or not at all. So its nodes are of one class: they
   // are in the same loop, and in the same branches.
   void FindClasses(const std::vector<ControlFlowInfo>& frames);
