@@ -101,3 +101,46 @@ report = tf.cuda.capture_report(step, *data[0])
 check(report.share > 0.5, str(report))
 """,
     )
+
+
+@pytest.mark.parametrize("reduction", ["None", "tf.distribute.ReductionToOneDevice()"])
+def test_two_gpus(reduction: str) -> None:
+    """Steps of MirroredStrategy have the losses and weights of steps that are not captured."""
+    kit.run_captured(
+        """
+from keras import optimizers as of
+layers = tf.keras.layers
+gpus = ["/GPU:0", "/GPU:1"]
+
+def make():
+    tf.keras.utils.set_random_seed(1)
+    strategy = tf.distribute.MirroredStrategy(gpus, REDUCTION)
+    with strategy.scope():
+        model = tf.keras.Sequential([
+            tf.keras.Input([3], dtype="int32"), layers.Embedding(20, 8), layers.Flatten(),
+            layers.Dense(16, "relu"), layers.Dropout(0.3), layers.BatchNormalization(),
+            layers.Dense(1)])
+        optimizer = of.Adam(0.01)
+        optimizer.build(model.trainable_variables)
+    def replica(ids, labels):
+        at = tf.distribute.get_replica_context().replica_id_in_sync_group
+        ids, labels = (tf.gather(t, tf.range(4) + 4 * at) for t in (ids, labels))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(ids, training=True) - labels) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+    @tf.function(autograph=False)
+    def step(ids, labels):
+        losses = strategy.experimental_local_results(strategy.run(replica, args=(ids, labels)))
+        return [tf.identity(loss) for loss in losses]
+    values = [getattr(v, "value", v) for v in (*model.variables, *optimizer.variables)]
+    return step, [v for value in values for v in getattr(value, "values", [value])]
+
+data = [(rng.integers(0, 20, (8, 3)).astype(np.int32), floats(8, 1)) for _ in range(3)]
+report = alike("mirrored", make, *data, captured=None, runs=40)
+check("Collective" in str(report) or "has another device" in str(report), str(report))
+""".replace("REDUCTION", reduction),
+        TF_MULTI_STREAM_EMULATED_GPUS="2",
+        TF_DETERMINISTIC_OPS="1",
+    )
