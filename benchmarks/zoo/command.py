@@ -29,7 +29,7 @@ from programs import above_zero, names_of
 from zoo.models import names
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_TRAININGS = ("training", "fit", "fit_xla")
+_TRAININGS = ("training", "fit", "fit_xla", "fit_10")
 _MODES = ("inference", *_TRAININGS, "serving")
 _SECONDS = 600  # for one process
 _CAPTURED = {

@@ -4,9 +4,10 @@
 
 MODE is `inference` (calls of a `tf.function`), `training` (Keras's `train_on_batch` with Adam),
 `fit` (the same by `fit` over a `tf.data.Dataset`; a time is an epoch's, by step), `fit_xla` (the
-same with `jit_compile=True`) or `serving` (16 threads call a signature with a batch of any size;
-with stream groups, by `tf.cuda.serving_callable`). The file RESULTS gets the results, or losses, of
-the same inputs in every process. The last line of the output is the figures as JSON.
+same with `jit_compile=True`), `fit_10` (with `steps_per_execution=10`) or `serving` (16 threads
+call a signature with a batch of any size; with stream groups, by `tf.cuda.serving_callable`). The
+file RESULTS gets the results, or losses, of the same inputs in every process. The last line of the
+output is the figures as JSON.
 """
 
 import contextlib
@@ -37,9 +38,11 @@ def main(name: str, mode: str, seconds: float, results: pathlib.Path) -> None:
     with tf.device("/GPU:0"):  # a real GPU does not need it
         made = importlib.import_module("zoo.models").make(name)
         inputs = [made.inputs() for _ in range(_INPUTS)]
-        options = {"jit_compile": mode == "fit_xla"}  # what Keras 3 would choose by itself
+        options: dict[str, Any] = {"jit_compile": mode == "fit_xla"}  # Keras 3 compiles by itself
+        if mode == "fit_10":
+            options["steps_per_execution"] = 10
         epochs = None
-        epochs_are_timed = mode in ("fit", "fit_xla")
+        epochs_are_timed = mode.startswith("fit")
         if mode == "training":
             step = _training(tf, made.keras, inputs, options)
         elif epochs_are_timed:

@@ -60,9 +60,12 @@ def test_a_model_is_captured() -> None:
     assert 0 < row["lowest_ms"] <= row["captured_ms"] <= row["highest_ms"]
 
 
-@pytest.mark.parametrize("mode", ["training", "fit"])
-def test_a_training_has_the_losses_of_one_stream(mode: str) -> None:
-    row = command.measure("Keras: MLP", mode, 0.1)
+@pytest.mark.parametrize(
+    ("model", "mode"),
+    [("Keras: MLP", "training"), ("Keras: MLP", "fit_10"), ("DeepCTR: DIN", "fit_10")],
+)
+def test_a_training_has_the_losses_of_one_stream(model: str, mode: str) -> None:
+    row = command.measure(model, mode, 0.1)
     assert row["share_of_launches"] > 0.9 and row["same_bits"] == "yes", row
 
 

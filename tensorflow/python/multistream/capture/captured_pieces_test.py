@@ -192,6 +192,39 @@ check(report.share > 0.7, f"dropout: {report}")
     )
 
 
+def test_values_that_pieces_read_before_one_changes_the_variable() -> None:
+    """Later ops see what was read; a piece that has it alone changes the variable in place."""
+    kit.run_captured(
+        """
+def trained(is_used_later):
+    def make():
+        weights = [tf.Variable(np.linspace(0, 0.1 * i, 36, dtype=np.float32)) for i in range(4)]
+        @tf.function(autograph=False)
+        def step(x):
+            with tf.device(GPU):
+                values = [w.read_value() for w in weights]
+                def chain(y):
+                    for value in values:
+                        y = tf.tanh(y @ tf.reshape(value, [6, 6])) + 0.1
+                    return y
+                y = chain(x)
+                z = chain(tf.gather(y, tf.where(y[:, 0] > -9)[:, 0]))
+                changes = [w.assign(value * 0.99 + tf.reduce_mean(z) * 0.01)
+                           for w, value in zip(weights, values)]
+                with tf.control_dependencies(changes):
+                    later = [tf.unique(value) for value in values if is_used_later]
+                return tf.identity(z), later
+        return step, weights
+    return make
+
+x = [(floats(5, 6),) for _ in range(3)]
+report = alike("alone", trained(False), *x, captured=None, runs=40)
+check(report.share > 0.9, f"{report}")
+alike("used later", trained(True), *x, captured=None, runs=40)
+"""
+    )
+
+
 def test_trainings_with_checked_ids() -> None:
     """The check runs before the piece: a step with a wrong id fails, and the next ones train."""
     kit.run_captured(

@@ -357,10 +357,11 @@ void CapturedSteps::Drop(const CapturedCall& call,
   if (shape.recorded == recorded) Dropped(&shape, /*at_once=*/2, why.message());
 }
 
-void CapturedSteps::Finish(const CapturedCall& call,
-                           std::vector<Tensor> outputs, absl::Status status) {
+void CapturedSteps::Finish(CapturedCall& call, std::vector<Tensor> outputs,
+                           absl::Status status) {
   if (status.ok()) status = call.Give(outputs);
   outputs.clear();
+  call.DropArguments();
   if (!step_.is_piece) {
     leader_->gpu_groups()->EndStep(call.group(), status.ok());
   }

@@ -129,7 +129,7 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
                       std::shared_ptr<RecordedStep> recorded);
   // Ends the call's step after its completion.
-  void Finish(const CapturedCall& call, std::vector<Tensor> outputs,
+  void Finish(CapturedCall& call, std::vector<Tensor> outputs,
               absl::Status status);
   // Version (VariableOrder) of the variables that the call's step reads.
   std::optional<int64_t> StateVersion(const CapturedCall& call) const;

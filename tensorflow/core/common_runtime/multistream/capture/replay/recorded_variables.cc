@@ -6,11 +6,26 @@
 #include <algorithm>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 
 namespace tensorflow::multistream {
+namespace {
+
+// How many of a piece's tensors have the buffer of `value`: of each argument
+// that was read from a variable, the op's input and the call's copy. Nobody
+// else takes references to these.
+int TensorsOfPiece(const CapturedCall& call, const Tensor& value) {
+  int tensors = 0;
+  for (const Tensor& it : call.inputs().arguments) {
+    if (DMAHelper::buffer(&it) == DMAHelper::buffer(&value)) tensors += 2;
+  }
+  return tensors;
+}
+
+}  // namespace
 
 absl::Status VariableWasChanged() {
   return absl::UnavailableError("a variable was changed meanwhile");
@@ -103,11 +118,17 @@ absl::Status RecordedVariables::CheckChanged(const CapturedCall& call) const {
       return absl::FailedPreconditionError(
           "it takes a variable that it changes twice");
     }
-    if (homes_[i] != nullptr) {
-      TF_RETURN_IF_ERROR(homes_[i]->CheckIsItsOwn(variable));
-    } else {
+    int own;
+    {
       tf_shared_lock lock(*variable->mu());
-      if (!variable->tensor()->RefCountIsOne()) return VariableHome::InUse();
+      own = step_.is_piece ? TensorsOfPiece(call, *variable->tensor()) : 0;
+      if (homes_[i] == nullptr &&
+          !VariableHome::IsAllThatRefers(*variable->tensor(), own)) {
+        return VariableHome::InUse();
+      }
+    }
+    if (homes_[i] != nullptr) {
+      TF_RETURN_IF_ERROR(homes_[i]->CheckIsItsOwn(variable, own));
     }
   }
   return absl::OkStatus();

@@ -51,7 +51,9 @@ class RecordedVariables {
   // moved and its variable has no home.
   absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& held) const;
   // Checks that the step alone refers to the memory of each variable that it
-  // changes. Unavailable if another tensor refers to one; Aborted or
+  // changes. A piece does by arguments that were read from the variable, too:
+  // what a launch needs of them is copied before the piece changes anything.
+  // Unavailable if another tensor refers to one; Aborted or
   // FailedPrecondition if the recording can never be launched.
   absl::Status CheckChanged(const CapturedCall& call) const;
   // Whether the variables have the shapes that a padded call expects.

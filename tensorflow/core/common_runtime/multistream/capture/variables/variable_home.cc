@@ -148,7 +148,7 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
   return status;
 }
 
-absl::Status VariableHome::CheckIsItsOwn(Var* variable) {
+absl::Status VariableHome::CheckIsItsOwn(Var* variable, int own) {
   absl::MutexLock lock(&mu_);
   mutex_lock variable_lock(*variable->mu());
   if (!place_.has_value()) {
@@ -159,7 +159,7 @@ absl::Status VariableHome::CheckIsItsOwn(Var* variable) {
   NoteFree();
   // Drop the home's own reference while counting.
   place_ = Tensor();
-  const bool is_its_own = value.RefCountIsOne();
+  const bool is_its_own = IsAllThatRefers(value, own);
   place_ = value;
   return is_its_own ? absl::OkStatus() : InUse();
 }
@@ -167,6 +167,13 @@ absl::Status VariableHome::CheckIsItsOwn(Var* variable) {
 const TensorBuffer* VariableHome::RootOf(const Tensor& value) {
   TensorBuffer* buffer = const_cast<TensorBuffer*>(DMAHelper::buffer(&value));
   return buffer == nullptr ? nullptr : buffer->root_buffer();
+}
+
+bool VariableHome::IsAllThatRefers(const Tensor& value, int others) {
+  if (others == 0) return value.RefCountIsOne();
+  const TensorBuffer* buffer = DMAHelper::buffer(&value);
+  return buffer != nullptr && buffer == RootOf(value) && buffer->OwnsMemory() &&
+         buffer->RefCount() == 1 + others;
 }
 
 absl::Status VariableHome::InUse() {

@@ -81,13 +81,17 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
            value.data() == address_ && Suits(value);
   }
 
-  // Ok if the variable is at home and holds the sole reference to the memory,
-  // so that only readers of the variable see a write. Else Unavailable, or
-  // Aborted if the home was given up.
-  absl::Status CheckIsItsOwn(Var* variable);
+  // Ok if nobody refers to the memory but the variable, which is at home, and
+  // the caller by `own` tensors, so that only readers of the variable see a
+  // write. Else Unavailable, or Aborted if the home was given up.
+  absl::Status CheckIsItsOwn(Var* variable, int own = 0);
 
   // The Unavailable error above; also used for variables without a home.
   static absl::Status InUse();
+
+  // Whether `value` and `others` other tensors are all that refer to the
+  // memory. The others must have the buffer of `value`.
+  static bool IsAllThatRefers(const Tensor& value, int others);
 
   // Moves the variable home, if it is elsewhere. Unavailable if the home's
   // memory is still in use; Aborted if the home was given up, which also

@@ -126,6 +126,20 @@ TEST_F(VariableHomeTest, AStandInIsNotAtHomeAndDoesNotBecomeTheHome) {
   EXPECT_FALSE(own.RefCountIsOne());
 }
 
+// A piece's arguments may have been read from a variable that it changes.
+TEST_F(VariableHomeTest, AVariableIsItsOwnIfOnlyTheCallerHasItsValue) {
+  const auto is_its_own = [this](int own) {
+    return home_->CheckIsItsOwn(variable_.get(), own).ok();
+  };
+  EXPECT_TRUE(is_its_own(0));
+  const Tensor argument = *variable_->tensor(), copy = argument;
+  EXPECT_FALSE(is_its_own(0));
+  EXPECT_TRUE(is_its_own(2));
+  EXPECT_FALSE(is_its_own(3));
+  const Tensor of_another_op = argument;
+  EXPECT_FALSE(is_its_own(2));
+}
+
 TEST_F(VariableHomeTest, MemoryInUseIsLeftAloneAndTheHomeIsThenGivenUp) {
   const Tensor kept = *variable_->tensor();
   *variable_->tensor() = Value(5);

@@ -3,6 +3,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -40,11 +41,12 @@ constexpr char kInBranch[] = "_multi_stream_in_branch";
 // between them, as queue ops do. Variable ops do not wait; a counter of
 // training steps is often on the host. Dataset iterators do not wait for the
 // step either: a data set has its own functions and threads. Nor do lookups in
-// tables, and ops that draw random numbers.
+// tables, ops that draw random numbers, asserts, and what XLA compiles.
 bool MayWait(const Node& node) {
   static const auto* do_not =
       new absl::flat_hash_set<absl::string_view>{"IteratorFromStringHandleV2",
                                                  "IteratorGetNext",
+                                                 "IteratorGetNextAsOptional",
                                                  "IteratorGetNextSync",
                                                  "IteratorV2",
                                                  "ReadVariableOp",
@@ -59,7 +61,8 @@ bool MayWait(const Node& node) {
   const absl::string_view op = node.type_string();
   return node.op_def().is_stateful() && !node.IsArg() &&
          !do_not->contains(op) && !ChangesVariables(op) &&
-         !DrawsRandomNumbers(op);
+         !DrawsRandomNumbers(op) && !IsAssert(node) &&
+         !IsCompiledCall(node.def());
 }
 
 using Sent = absl::flat_hash_map<Transfer, const Node*>;
@@ -95,20 +98,54 @@ bool IsOnGpu(const Graph& part) {
   });
 }
 
+// The names of the loops that each node is in, of nodes in loops.
+using Frames = absl::flat_hash_map<const Node*, std::set<std::string>>;
+
+// False if the loops of `part` cannot be found.
+bool AddFrames(Graph* part, Frames* frames) {
+  if (absl::c_none_of(part->op_nodes(),
+                      [](const Node* node) { return node->IsEnter(); })) {
+    return true;
+  }
+  // Loops are found along edges from the source, which constants may lack.
+  FixupSourceAndSinkEdges(part);
+  std::vector<ControlFlowInfo> info;
+  std::vector<std::string> not_reached;
+  if (!BuildControlFlowInfo(part, &info, &not_reached).ok() ||
+      !not_reached.empty()) {
+    return false;
+  }
+  for (const Node* node : part->op_nodes()) {
+    for (const ControlFlowInfo* at = &info[node->id()]; !at->frame_name.empty();
+         at = &info[at->parent_frame->id()]) {
+      (*frames)[node].insert(at->frame_name);
+    }
+  }
+  return true;
+}
+
 // What the value of `send` waits for on the device that receives it.
 ValueWaits FindWaits(const Node& send, const Transfer& transfer,
-                     const Sent& sent) {
+                     const Sent& sent, const Frames& frames) {
   const std::string& device = std::get<2>(transfer);
+  const auto frames_of_send = frames.find(&send);
+  // Whether `before` gives `next` what an earlier iteration has computed, of a
+  // loop that `send` is in. Each iteration sends values of its own.
+  const auto is_of_earlier_iteration = [&](const Node& before,
+                                           const Node& next) {
+    if (!before.IsNextIteration() || frames_of_send == frames.end()) {
+      return false;
+    }
+    const auto found = frames.find(&next);
+    return found != frames.end() &&
+           absl::c_includes(frames_of_send->second, found->second);
+  };
   ValueWaits waits;
   waits.known = !WalkFinds(send, [&](const Node& next, auto go_to) {
     if (next.IsSwitch()) waits.in_branch = true;
     if (next.IsRecv()) {
-      const Transfer before = TransferOf(next);
-      const auto found = sent.find(before);
+      const auto found = sent.find(TransferOf(next));
       if (found == sent.end()) return true;
-      if (std::get<1>(before) == device) {
-        waits.sends.push_back(std::get<0>(before));
-      }
       go_to(found->second);
       return false;
     }
@@ -116,6 +153,23 @@ ValueWaits FindWaits(const Node& send, const Transfer& transfer,
       if (before->IsOp()) go_to(before);
     }
     return next.IsOp() && MayWait(next) && !next.IsSend();
+  });
+  if (!waits.known) return waits;
+  WalkFinds(send, [&](const Node& next, auto go_to) {
+    if (next.IsRecv()) {
+      const Transfer before = TransferOf(next);
+      if (std::get<1>(before) == device) {
+        waits.sends.push_back(std::get<0>(before));
+      }
+      go_to(sent.at(before));
+      return false;
+    }
+    for (const Node* before : next.in_nodes()) {
+      if (before->IsOp() && !is_of_earlier_iteration(*before, next)) {
+        go_to(before);
+      }
+    }
+    return false;
   });
   return waits;
 }
@@ -163,6 +217,9 @@ void MarkEarlyValues(absl::Span<Graph* const> parts) {
       if (node->IsSend()) sent[TransferOf(*node)] = node;
     }
   }
+  Frames frames;
+  bool has_frames = true;
+  for (Graph* part : parts) has_frames = has_frames && AddFrames(part, &frames);
   const bool several_gpus = absl::c_count_if(parts, [](const Graph* part) {
                               return IsOnGpu(*part);
                             }) > 1;
@@ -177,8 +234,8 @@ void MarkEarlyValues(absl::Span<Graph* const> parts) {
       receive->AddAttr(kAfterArguments, true);
     }
     // Of two GPUs' parts that are cut into pieces, each may wait for the other.
-    if (several_gpus && !is_early) continue;
-    const ValueWaits waits = FindWaits(*send, transfer, sent);
+    if ((several_gpus && !is_early) || !has_frames) continue;
+    const ValueWaits waits = FindWaits(*send, transfer, sent, frames);
     if (!waits.known) continue;
     receive->AddAttr(kAfter, waits.sends);
     receive->AddAttr(kInBranch, waits.in_branch);

@@ -98,6 +98,29 @@ TEST(EarlyValuesTest, MayDependOnArgumentsOfTheGpu) {
   }
 }
 
+// Each iteration sends values of its own, so a value does not wait for what the
+// next iteration sends; but what comes after a loop waits for its iterations.
+TEST(ValueWaitsTest, AnIterationDoesNotWaitForTheNextOne) {
+  PartGraph gpu(kGpu, kHost), host(kHost, kGpu);
+  host.Add(
+      "first = enter(arg()); x = Merge(first, first); back = receive(^x);"
+      "there = send(x, ^x); condition = LoopCond(Less(x, x));"
+      "turn = Switch(back, condition); next = NextIteration(turn:1);"
+      "after = send(Exit(turn))");
+  host.Close("next", "x");
+  gpu.Add(
+      "first = enter(arg()); x = Merge(first, first); there = receive(^x);"
+      "back = send(Neg(there)); condition = LoopCond(Less(x, x));"
+      "turn = Switch(x, condition); next = NextIteration(turn:1);"
+      "after = receive()");
+  gpu.Close("next", "x");
+  std::vector<Graph*> parts = {&gpu.graph, &host.graph};
+  MarkEarlyValues(parts);
+  EXPECT_TRUE(WaitsOf(*gpu["there"]).known);
+  EXPECT_EQ(WaitsOf(*gpu["there"]).sends, std::vector<std::string>{});
+  EXPECT_EQ(WaitsOf(*gpu["after"]).sends, std::vector<std::string>{"back"});
+}
+
 // A loop that counts on `counts_on`, and carries a value of the host.
 class LoopValuesTest : public ::testing::Test {
  protected:
