@@ -240,7 +240,8 @@ def make():
     @tf.function(autograph=False)
     def step(ids, labels):
         with tf.device(GPU):
-            tf.debugging.assert_less(ids, 20, message="no such id")
+            # Less than the rows: on an emulated GPU the lookup fails, too, where there is no row.
+            tf.debugging.assert_less(ids, 15, message="no such id")
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean((model(ids, training=True) - labels) ** 2)
             variables = model.trainable_variables
@@ -249,16 +250,16 @@ def make():
     return step, model.variables
 
 draw = lambda most: (rng.integers(0, most, (6, 2)).astype(np.int32), floats(6, 1))
-report = alike("checked", make, *[draw(20) for _ in range(5)], captured=None, runs=40)
+report = alike("checked", make, *[draw(15) for _ in range(5)], captured=None, runs=40)
 check(report.share > 0.9, f"{report}")
 
 step, variables = make()
 step = tf.cuda.captured(mode="auto")(step)
 for i in range(60):
-    ids, labels = draw(20)
+    ids, labels = draw(15)
     wrong = i % 6 == 5
     if wrong:
-        ids[3, 1] = 20
+        ids[3, 1] = 17
     try:
         loss = step(ids, labels).numpy()
         check(not wrong and np.isfinite(loss), "an id that there is")
