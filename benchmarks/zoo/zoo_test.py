@@ -62,7 +62,12 @@ def test_a_model_is_captured() -> None:
 
 @pytest.mark.parametrize(
     ("model", "mode"),
-    [("Keras: MLP", "training"), ("Keras: MLP", "fit_10"), ("DeepCTR: DIN", "fit_10")],
+    [
+        ("Keras: MLP", "training"),
+        ("Keras: MLP", "fit"),
+        ("Keras: MLP", "fit_10"),
+        ("DeepCTR: DIN", "fit_10"),
+    ],
 )
 def test_a_training_has_the_losses_of_one_stream(model: str, mode: str) -> None:
     row = command.measure(model, mode, 0.1)

@@ -432,7 +432,7 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
 
 void CapturedCall::RunAlways(const std::shared_ptr<CapturedCall>& call) {
   // The step may take over its arguments' memory.
-  call->inputs_.arguments.clear();
+  call->DropArguments();
   if (!call->received_unpadded_.empty()) {
     call->inputs_.received = std::move(call->received_unpadded_);
   }

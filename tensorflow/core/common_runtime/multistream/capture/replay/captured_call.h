@@ -173,8 +173,9 @@ class CapturedCall {
       const std::shared_ptr<CapturedCall>& call, StepInputs inputs,
       std::function<void(absl::Status, std::vector<StepOutput>)> then);
 
-  // Call when the step ends. What it has read from variables is then in use no
-  // longer, so that a later piece may change the variables in place.
+  // Call when the step ends, or runs without capture. What it has read from
+  // variables is then in use no longer, so that a later piece may change the
+  // variables in place.
   void DropArguments() { inputs_.arguments.clear(); }
 
   // Hands the step's outputs to the caller of the step.

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
@@ -140,34 +141,35 @@ ValueWaits FindWaits(const Node& send, const Transfer& transfer,
     return found != frames.end() &&
            absl::c_includes(frames_of_send->second, found->second);
   };
+  // Looks at what comes before `send`, on all devices. Returns whether `look`
+  // finds something, or a value has no sender.
+  const auto walk = [&](bool into_earlier_iterations,
+                        absl::FunctionRef<bool(const Node&)> look) {
+    return WalkFinds(send, [&](const Node& next, auto go_to) {
+      if (next.IsRecv()) {
+        const auto found = sent.find(TransferOf(next));
+        if (found == sent.end()) return true;
+        go_to(found->second);
+        return look(next);
+      }
+      for (const Node* before : next.in_nodes()) {
+        if (before->IsOp() && (into_earlier_iterations ||
+                               !is_of_earlier_iteration(*before, next))) {
+          go_to(before);
+        }
+      }
+      return look(next);
+    });
+  };
   ValueWaits waits;
-  waits.known = !WalkFinds(send, [&](const Node& next, auto go_to) {
+  waits.known = !walk(true, [&](const Node& next) {
     if (next.IsSwitch()) waits.in_branch = true;
-    if (next.IsRecv()) {
-      const auto found = sent.find(TransferOf(next));
-      if (found == sent.end()) return true;
-      go_to(found->second);
-      return false;
-    }
-    for (const Node* before : next.in_nodes()) {
-      if (before->IsOp()) go_to(before);
-    }
-    return next.IsOp() && MayWait(next) && !next.IsSend();
+    return next.IsOp() && MayWait(next) && !next.IsSend() && !next.IsRecv();
   });
   if (!waits.known) return waits;
-  WalkFinds(send, [&](const Node& next, auto go_to) {
-    if (next.IsRecv()) {
-      const Transfer before = TransferOf(next);
-      if (std::get<1>(before) == device) {
-        waits.sends.push_back(std::get<0>(before));
-      }
-      go_to(sent.at(before));
-      return false;
-    }
-    for (const Node* before : next.in_nodes()) {
-      if (before->IsOp() && !is_of_earlier_iteration(*before, next)) {
-        go_to(before);
-      }
+  walk(false, [&](const Node& next) {
+    if (next.IsRecv() && std::get<1>(TransferOf(next)) == device) {
+      waits.sends.push_back(std::get<0>(TransferOf(next)));
     }
     return false;
   });
