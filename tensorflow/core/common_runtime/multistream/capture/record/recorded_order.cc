@@ -11,10 +11,10 @@
 namespace tensorflow::multistream {
 namespace {
 
-// The cost of waiting for an op of another chain, in launches: CUDA graphs of
-// 300 and 120 kernels in 10 chains took 40 and 25 microseconds more on an H200
-// than one of their chains alone.
-constexpr int kOfAnotherChain = 4;
+// The cost of waiting for an op of another chain, in launches. With 1, 2 and 4
+// launches the training of NASNet took 2.36, 2.16 and 3.14 ms on an H200
+// (docs/captured-steps-why.md): with 4 it seems to gain too little.
+constexpr int kOfAnotherChain = 2;
 
 // The fewest launches of a branch, and the most of the length that may remain.
 constexpr int kLaunchesOfBranch = 8;

@@ -207,6 +207,24 @@ TEST(RecordedOrderTest, LongBranchesGain) {
   EXPECT_EQ(BranchesOf(Chains(4, 20, 1), 2).length, 40);
 }
 
+TEST(RecordedOrderTest, CellsOfTwoBranchesGainIfTheirBranchesAreLong) {
+  // As in NASNet: each cell begins two branches, and joins them.
+  const auto cells = [](int launches) {
+    std::vector<RecordedOp> ops;
+    for (uint64_t cell = 0; cell < 10; ++cell) {
+      const uint64_t at = 100 * cell, next = at + 100;
+      ops.push_back({{Reads(at, at + 8), Writes(at + 10, at + 18)}, launches});
+      ops.push_back({{Reads(at, at + 8), Writes(at + 20, at + 28)}, launches});
+      ops.push_back({{Reads(at + 10, at + 18), Reads(at + 20, at + 28),
+                      Writes(next, next + 8)},
+                     1});
+    }
+    return BranchesOf(ops, 4);
+  };
+  EXPECT_TRUE(cells(6).gain) << cells(6).length;
+  EXPECT_FALSE(cells(4).gain) << cells(4).length;
+}
+
 TEST(RecordedOrderTest, WhatIsOneAfterTheOtherGainsNothing) {
   EXPECT_FALSE(BranchesOf(Chains(1, 100, 1), 4).gain);
   EXPECT_FALSE(BranchesOf({}, 4).gain);
