@@ -5,6 +5,8 @@
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
 
+import pathlib
+
 import pytest
 
 from multistream.testing import kit
@@ -77,6 +79,30 @@ expect_share("recurrent", 0.9, rnn, lambda: of.Adam(0.01))
 # Most steps leave out the branch with the update.
 expect_share("accumulation", 0.1, dense, lambda: of.Adam(0.01, gradient_accumulation_steps=3))
 """)
+
+
+def test_what_all_variables_need_is_computed_once(tmp_path: pathlib.Path) -> None:
+    """Keras computes the step's learning rate for each variable: a replay, for all of them."""
+    run(
+        f"ON_GPU, path = {kit.ON_GPU}, {str(tmp_path / 'trace.json')!r}\n",
+        """
+import json
+with tf.device(GPU):
+    function, variables = trained(dense, lambda: of.Adam(0.01))()
+    step = tf.cuda.captured(mode="auto")(function)
+    for i in range(20):
+        step(*data[0])
+    with tf.cuda.trace(path):
+        step(*data[0])
+    report = tf.cuda.capture_report(step, *data[0])
+launched = sum(event["args"]["kernels"] for event in json.load(open(path))["traceEvents"]
+               if event.get("cat") == "replay")
+launches = max(count.launches for count in report.counts)
+check(report.share == 1, str(report))
+# At least seven for each further variable. On a GPU, an op may launch several kernels.
+check(ON_GPU or 0 < launched <= launches - 28, f"{launched} of {launches}")
+""",
+    )
 
 
 def test_seeds_of_a_checkpoint(tmp_path: pytest.TempPathFactory) -> None:

@@ -20,6 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/equal_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
@@ -96,6 +97,7 @@ class GraphLevelExecutor : public Executor {
       return absl::OkStatus();
     }
     ValuesOnDevice values = PutValuesOnDevice(graph);
+    values.graph = WithoutEqualOps(graph, std::move(values.graph));
     const Graph& recorded = values.graph == nullptr ? graph : *values.graph;
     Capturable capturable;
     capturable.obstacle = values.obstacle;

@@ -21,6 +21,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/equal_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
@@ -196,18 +197,17 @@ class Cutter {
                           GraphOf(piece.name, of, nodes, border, decide));
       ValuesOnDevice values = PutValuesOnDevice(*piece.graph);
       piece.recorded = std::move(values.graph);
-      if (!values.obstacle.empty()) {
-        VLOG(2) << "Not in a piece: " << values.obstacle;
-        const Needs needs = NeedsOf(values.obstacle_at, of, border);
-        const size_t before = decide.size();
-        decide.insert(needs.arguments.begin(), needs.arguments.end());
-        if (decide.size() > before) continue;
-        for (const int id : needs.copies) levels_.LetRunAsAlways(id);
-        if (needs.copies.empty()) LeaveAt(values.obstacle_at, nodes);
-        return std::nullopt;
-      }
-      break;
+      if (values.obstacle.empty()) break;
+      VLOG(2) << "Not in a piece: " << values.obstacle;
+      const Needs needs = NeedsOf(values.obstacle_at, of, border);
+      const size_t before = decide.size();
+      decide.insert(needs.arguments.begin(), needs.arguments.end());
+      if (decide.size() > before) continue;
+      for (const int id : needs.copies) levels_.LetRunAsAlways(id);
+      if (needs.copies.empty()) LeaveAt(values.obstacle_at, nodes);
+      return std::nullopt;
     }
+    piece.recorded = WithoutEqualOps(*piece.graph, std::move(piece.recorded));
     piece.capturable = ClassifyForCapture(
         piece.recorded == nullptr ? *piece.graph : *piece.recorded, library_);
     piece.capturable.is_piece = true;
