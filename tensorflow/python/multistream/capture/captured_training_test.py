@@ -270,6 +270,31 @@ check(replayed() > 100, f"{replayed()} steps were replayed")
     )
 
 
+def test_rows_of_a_variable_that_are_read_later() -> None:
+    """From then on, TensorFlow copies the variable for what changes it or reads the whole of it."""
+    run("""
+first = [floats(8, 4), floats(8, 4)]
+
+def make():
+    a, b = [tf.Variable(value) for value in first]
+
+    @on_gpu
+    def step(x):
+        a.assign_add(b * x)
+        return x
+
+    return step, [a, b]
+
+for number, what in enumerate(("changed", "read")):
+    def read_rows(i, variables):
+        if i == 18:
+            with tf.device(GPU):
+                tf.gather(variables[number], [0, 3])
+
+    alike(what, make, [floats(8, 4)], runs=36, between=read_rows)
+""")
+
+
 def test_a_step_that_is_recorded_loses_no_update_of_another_function() -> None:
     # The recording of `slow` is too large to keep, so each of its steps makes a new one.
     kit.run_captured(

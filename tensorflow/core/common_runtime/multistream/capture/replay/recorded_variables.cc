@@ -51,7 +51,8 @@ absl::Status RecordedVariables::NotePlaces(const CapturedCall& call,
         !call.variables()[i]->copy_on_read_mode.load()) {
       return absl::UnavailableError("a variable was not gathered from yet");
     }
-    places_.push_back({held[i].data(), held[i].dtype(), held[i].shape()});
+    places_.push_back({held[i].data(), held[i].dtype(), held[i].shape(),
+                       call.variables()[i]->copy_on_read_mode.load()});
   }
   return absl::OkStatus();
 }
@@ -103,6 +104,12 @@ absl::StatusOr<bool> RecordedVariables::AreInPlace(
 absl::Status RecordedVariables::CheckChanged(const CapturedCall& call) const {
   if (!step_.changes_variables || !IsKept(Rule::kChangedIsItsOwn)) {
     return absl::OkStatus();
+  }
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (call.variables()[i]->copy_on_read_mode.load() !=
+        places_[i].copied_on_read) {
+      return absl::AbortedError("a variable is copied when it is read, now");
+    }
   }
   std::vector<const Var*> sorted;
   for (const auto& variable : call.variables()) {

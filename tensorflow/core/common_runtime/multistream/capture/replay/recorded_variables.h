@@ -66,6 +66,9 @@ class RecordedVariables {
     const void* address = nullptr;
     DataType type = DT_INVALID;
     TensorShape shape;
+    // An op has read rows of the variable. Since then ops that read or change
+    // the whole variable copy it, and a recording of before has no such copies.
+    bool copied_on_read = false;
   };
 
   const StepInterface& step_;
