@@ -123,8 +123,8 @@ class Merger {
     return key;
   }
 
-  // Whoever follows `node` follows `first`, and what `node` was to follow. So
-  // all edges still lead forward in the order in which `first` comes first.
+  // Nodes after `node` now come after `first`, and after all that `node` came
+  // after. `first` is earlier in the order, so that edges still lead forward.
   void Replace(Node* node, Node* first) {
     const std::vector<const Edge*> out(node->out_edges().begin(),
                                        node->out_edges().end());
