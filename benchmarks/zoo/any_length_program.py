@@ -20,6 +20,7 @@ import tensorflow as tf
 from client_threads import run_clients
 
 from zoo import models
+from zoo.sizes import BATCH
 
 _CLIENTS, _TURNS = 16, 12
 
@@ -37,8 +38,8 @@ def main(seconds: float, longest: int = 64) -> None:
         plain = tf.cuda.captured(tf.function(signature, input_signature=specs), mode="off")
         queries = [
             (
-                random.randint(0, 2000, (models.BATCH, length)).astype(np.int32),
-                (np.arange(length) < random.randint(1, length + 1, (models.BATCH, 1))).astype("i4"),
+                random.randint(0, 2000, (BATCH, length)).astype(np.int32),
+                (np.arange(length) < random.randint(1, length + 1, (BATCH, 1))).astype("i4"),
             )
             for length in range(1, longest + 1)
         ]

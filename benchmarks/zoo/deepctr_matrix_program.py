@@ -19,6 +19,7 @@ import tensorflow as tf
 from client_threads import run_checked
 
 from zoo import models
+from zoo.sizes import BATCH
 
 _CLIENTS, _INPUTS, _COMPARED = 16, 6, 10
 
@@ -28,9 +29,7 @@ def main(seconds: float) -> None:
     with tf.device("/GPU:0"):  # a real GPU does not need it
         made = models.make("DeepCTR: DeepFM")
         inputs = [made.inputs() for _ in range(_INPUTS)]
-        rows = [
-            {name: x.reshape(models.BATCH, -1) for name, x in given.items()} for given in inputs
-        ]
+        rows = [{name: x.reshape(BATCH, -1) for name, x in given.items()} for given in inputs]
         matrices = [np.concatenate(list(x.values()), 1).astype(np.float32) for x in rows]
 
         @tf.function(input_signature=[tf.TensorSpec([None, matrices[0].shape[1]])])

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-BATCH = 16
+from zoo.sizes import BATCH, BERT, GPT2, TOKENS
+
 _ROWS = 1000  # of an embedding
 
 
@@ -132,24 +133,15 @@ def _hugging_face(random: np.random.RandomState, name: str) -> Made:
     transformers = importlib.import_module("transformers")
 
     if name == "GPT2":
-        small = transformers.GPT2Config(
-            vocab_size=2000, n_embd=64, n_layer=2, n_head=4, n_positions=64
-        )
         return _of_keras(
-            transformers.TFGPT2LMHeadModel(small), lambda: {"input_ids": _ids(random, BATCH, 32)}
+            transformers.TFGPT2LMHeadModel(transformers.GPT2Config(**GPT2)),
+            lambda: {"input_ids": _ids(random, BATCH, TOKENS)},
         )
-    config = transformers.BertConfig(
-        vocab_size=2000,
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=128,
-    )
     return _of_keras(
-        transformers.TFBertForSequenceClassification(config),
+        transformers.TFBertForSequenceClassification(transformers.BertConfig(**BERT)),
         lambda: {
-            "input_ids": _ids(random, BATCH, 32),
-            "attention_mask": np.ones([BATCH, 32], np.int32),
+            "input_ids": _ids(random, BATCH, TOKENS),
+            "attention_mask": np.ones([BATCH, TOKENS], np.int32),
         },
     )
 

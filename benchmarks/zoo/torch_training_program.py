@@ -3,9 +3,10 @@
 """Trains models of the zoo in PyTorch: python -m zoo.torch_training_program SECONDS.
 
 Run it in benchmarks/. It needs a GPU, PyTorch, torchvision and transformers. The models have the
-sizes of models.py; torchvision has ResNet50 and not its second version. Adam and the mean squared
-error, as in program.py; the labels stay on the GPU. Each model trains twice: eagerly, and with a
-step as one CUDA graph. A time is that of 60 steps, by step. The output is JSON, a line for each.
+sizes of sizes.py and models.py; torchvision has ResNet50 and not its second version. Adam and the
+mean squared error, as in program.py; the labels stay on the GPU. Each model trains twice: eagerly,
+and with a step as one CUDA graph. A time is that of 60 steps, by step. The output is JSON, a line
+for each.
 """
 
 import importlib
@@ -18,7 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-_BATCH, _INPUTS, _STEPS = 16, 6, 60
+from zoo.sizes import BATCH, BERT, GPT2, TOKENS, WORDS
+
+_INPUTS, _STEPS = 6, 60
 _OF_IMAGES = {
     "ResNet50": "resnet50",
     "MobileNetV3Small": "mobilenet_v3_small",
@@ -45,7 +48,7 @@ def _make(name: str) -> tuple[Any, Callable[[], _Arrays], Callable[..., Any]]:
     random = np.random.RandomState(0)
 
     def ids() -> np.ndarray:
-        return random.randint(0, 2000, (_BATCH, 32))
+        return random.randint(0, WORDS, (BATCH, TOKENS))
 
     if name in _OF_IMAGES:
         models = importlib.import_module("torchvision.models")
@@ -57,22 +60,12 @@ def _make(name: str) -> tuple[Any, Callable[[], _Arrays], Callable[..., Any]]:
         return model, images, model
     transformers = importlib.import_module("transformers")
     if name == "GPT2":
-        small = transformers.GPT2Config(
-            vocab_size=2000, n_embd=64, n_layer=2, n_head=4, n_positions=64
-        )
-        model = transformers.GPT2LMHeadModel(small)
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2))
         return model, lambda: [ids()], lambda x: model(input_ids=x, use_cache=False).logits
-    config = transformers.BertConfig(
-        vocab_size=2000,
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=128,
-    )
-    model = transformers.BertForSequenceClassification(config)
+    model = transformers.BertForSequenceClassification(transformers.BertConfig(**BERT))
     return (
         model,
-        lambda: [ids(), np.ones([_BATCH, 32], np.int64)],
+        lambda: [ids(), np.ones([BATCH, TOKENS], np.int64)],
         lambda x, mask: model(input_ids=x, attention_mask=mask).logits,
     )
 

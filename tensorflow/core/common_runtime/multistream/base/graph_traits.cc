@@ -21,15 +21,6 @@ namespace {
 
 using Ops = absl::flat_hash_set<absl::string_view>;
 
-// Ops that read a resource's value and never change it.
-bool OnlyReads(absl::string_view op) {
-  static const auto* ops =
-      new Ops{"ReadVariableOp",       "_ReadVariablesOp", "ResourceGather",
-              "ResourceGatherNd",     "VariableShape",    "VarIsInitializedOp",
-              "IsVariableInitialized"};
-  return ops->contains(op);
-}
-
 // Ops that pass a resource on without reading its value.
 bool OnlyForwards(absl::string_view op) {
   static const auto* ops = new Ops{
@@ -107,6 +98,14 @@ bool IsHarmlessLayer(const NodeDef& node) {
 }
 
 }  // namespace
+
+bool OnlyReads(absl::string_view op) {
+  static const auto* ops =
+      new Ops{"ReadVariableOp",       "_ReadVariablesOp", "ResourceGather",
+              "ResourceGatherNd",     "VariableShape",    "VarIsInitializedOp",
+              "IsVariableInitialized"};
+  return ops->contains(op);
+}
 
 bool HasNoDropout(const NodeDef& node) {
   float dropout = 1;

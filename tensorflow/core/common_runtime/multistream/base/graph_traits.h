@@ -52,6 +52,9 @@ bool IsCompiledCall(const NodeDef& node);
 // their own.
 bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library);
 
+// Whether the op reads a resource's value and never changes it.
+bool OnlyReads(absl::string_view op);
+
 // For node level: why the node itself must run on the leader. The node may
 // change a variable or other state that outlives the step, keeps tensors in a
 // resource, or has a reference to a variable. Empty if the node may run

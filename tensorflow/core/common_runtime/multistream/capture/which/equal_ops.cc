@@ -27,13 +27,6 @@ constexpr size_t kMostBytes = 1024;
 
 bool IsRead(const Node& node) { return node.type_string() == "ReadVariableOp"; }
 
-// Whether the op, which takes a variable, leaves the variable as it is.
-bool OnlyReads(const Node& node) {
-  static const auto* ops = new absl::flat_hash_set<std::string>{
-      "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"};
-  return ops->contains(node.type_string());
-}
-
 // Whether the values of the node's outputs depend on its inputs alone.
 bool IsPure(const Node& node) {
   if (!node.IsOp() || node.op_def().is_stateful() || node.num_outputs() == 0 ||
@@ -85,7 +78,7 @@ class Merger {
         const Node* user = edge->dst();
         if (edge->IsControlEdge() || !user->IsOp()) continue;
         if (IsRead(*user)) reads.push_back(user);
-        if (!OnlyReads(*user)) others.push_back(user);
+        if (!OnlyReads(user->type_string())) others.push_back(user);
       }
       if (reads.size() < 2) continue;
       absl::flat_hash_set<const Node*> early(reads.begin(), reads.end());
