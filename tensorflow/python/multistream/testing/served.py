@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """For tests of `tf.cuda.serving_callable`."""
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.multistream import loader
 
 
 def bits(results: Any) -> list[Any]:
@@ -32,3 +34,10 @@ def noted_long_ways(serve: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(serve, "_call_in_python", counted)
     return ways
+
+
+def is_direct(serve: Any, device: str | None = None) -> bool:
+    """Whether calls in the scope of `device` no longer go through TensorFlow's eager layer."""
+    asked = loader.library.TFMS_ServingIsDirect
+    asked.restype, asked.argtypes = ctypes.c_bool, [ctypes.c_void_p, ctypes.c_char_p]
+    return bool(asked(serve._handle, None if device is None else device.encode()))

@@ -3,7 +3,8 @@
 
 // How is a function called without the GIL? tf.cuda.serving_callable loads this
 // library with ctypes. One call of TFMS_CallServing reads the arguments from
-// arrays, runs the function, and copies the results to arrays.
+// arrays, runs the function, and copies the results to arrays. The first call
+// is TensorFlow's, later ones are direct if they can be (direct_function.h).
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +17,9 @@
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/tf_tensor.h"
+#include "tensorflow/c/tf_tensor_internal.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/serving/direct_function.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_arrays.h"
 #include "tensorflow/core/platform/tstring.h"
 
@@ -54,6 +57,11 @@ CallResult* Failed(TF_Code code, std::string message) {
   result->message_text = std::move(message);
   result->message = result->message_text.c_str();
   return result;
+}
+
+CallResult* Failed(const absl::Status& status) {
+  return Failed(static_cast<TF_Code>(status.code()),
+                std::string(status.message()));
 }
 
 CallResult* Failed(const Status& status) {
@@ -128,7 +136,8 @@ class ServingCallable {
         config_(std::move(config)),
         executor_(std::move(executor)),
         inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)),
+        direct_(context, function_, static_cast<int>(inputs_.size())) {}
 
   size_t output_count() const { return outputs_.size(); }
 
@@ -149,69 +158,99 @@ class ServingCallable {
     Status status(TF_NewStatus());
     captures_.emplace_back(
         TFE_TensorHandleCopySharingTensor(captured, status.get()));
-    return TF_GetCode(status.get()) == TF_OK;
+    return TF_GetCode(status.get()) == TF_OK && direct_.AddCapture(captured);
+  }
+
+  // Whether calls in the scope of `device` (null: of none) are direct.
+  bool IsDirect(const char* device) const {
+    return direct_.Of(device) != nullptr;
   }
 
   // Null if the results are in the arrays.
   CallResult* Call(const char* device, const int64_t* shapes,
-                   const Array* arrays) const {
-    Status status(TF_NewStatus());
-    std::vector<Handle> results;
-    if (CallResult* failed =
-            Execute(device, &shapes, arrays, status, &results)) {
-      return failed;
+                   const Array* arrays) {
+    std::vector<HostTensor> arguments;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      arguments.push_back(inputs_[i] == TF_STRING
+                              ? StringsOf(arrays[i], shapes)
+                              : CopyOf(arrays[i], inputs_[i], shapes));
+      if (arguments.back() == nullptr) {
+        return Failed(TF_RESOURCE_EXHAUSTED,
+                      "No host memory for argument " + std::to_string(i));
+      }
+      shapes = NextShape(shapes);
     }
-    std::vector<HostTensor> tensors;
+    std::vector<HostTensor> results;
+    CallResult* failed = nullptr;
+    if (const DirectFunction* direct = direct_.Of(device)) {
+      failed = CallDirectly(*direct, arguments, &results);
+    } else {
+      direct_.Learn(device, [&] {
+        failed = Execute(device, arguments, &results);
+        return failed == nullptr;
+      });
+    }
+    if (failed != nullptr) return failed;
     bool in_place = true;
     const int64_t* expected = shapes;
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      tensors.emplace_back(
-          TFE_TensorHandleResolve(results[i].get(), status.get()));
-      if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
-      if (TF_TensorType(tensors[i].get()) != outputs_[i]) {
+      if (TF_TensorType(results[i].get()) != outputs_[i]) {
         return Failed(TF_INTERNAL, "Result " + std::to_string(i) + " of " +
                                        function_ + " has another type.");
       }
-      in_place = in_place && HasShape(tensors[i].get(), expected);
+      in_place = in_place && HasShape(results[i].get(), expected);
       expected = NextShape(expected);
     }
-    if (!in_place) return WithShapes(std::move(tensors));
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      CopyTo(arrays[inputs_.size() + i], tensors[i].get());
+    if (!in_place) return WithShapes(std::move(results));
+    for (size_t i = 0; i < results.size(); ++i) {
+      CopyTo(arrays[inputs_.size() + i], results[i].get());
     }
     return nullptr;
   }
 
  private:
-  // Moves `shapes` on, past the arguments, to the results' shapes.
-  CallResult* Execute(const char* device, const int64_t** shapes,
-                      const Array* arrays, const Status& status,
-                      std::vector<Handle>* results) const {
+  // Appends the results' tensors.
+  CallResult* CallDirectly(const DirectFunction& function,
+                           const std::vector<HostTensor>& arguments,
+                           std::vector<HostTensor>* results) const {
+    std::vector<Tensor> given(arguments.size()), made;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const absl::Status status =
+          TF_TensorToTensor(arguments[i].get(), &given[i]);
+      if (!status.ok()) return Failed(status);
+    }
+    absl::Status status = function.Call(given, &made);
+    for (const Tensor& result : made) {
+      if (!status.ok()) break;
+      results->emplace_back(TF_TensorFromTensor(result, &status));
+    }
+    return status.ok() ? nullptr : Failed(status);
+  }
+
+  // The same by a call of TensorFlow's.
+  CallResult* Execute(const char* device,
+                      const std::vector<HostTensor>& arguments,
+                      std::vector<HostTensor>* results) const {
+    const Status status(TF_NewStatus());
+    const auto is_ok = [&] { return TF_GetCode(status.get()) == TF_OK; };
     Op op(TFE_NewOp(context_, function_.c_str(), status.get()));
-    if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
+    if (!is_ok()) return Failed(status);
     TFE_OpSetDevice(op.get(), device, status.get());
-    if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
+    if (!is_ok()) return Failed(status);
     TFE_OpSetAttrString(op.get(), "executor_type", executor_.data(),
                         executor_.size());
     TFE_OpSetAttrString(op.get(), "config_proto", config_.data(),
                         config_.size());
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const HostTensor copy = inputs_[i] == TF_STRING
-                                  ? StringsOf(arrays[i], *shapes)
-                                  : CopyOf(arrays[i], inputs_[i], *shapes);
-      if (copy == nullptr) {
-        return Failed(TF_RESOURCE_EXHAUSTED,
-                      "No host memory for argument " + std::to_string(i));
-      }
-      const Handle handle(TFE_NewTensorHandle(copy.get(), status.get()));
-      if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
-      TFE_OpAddInput(op.get(), handle.get(), status.get());
-      if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
-      *shapes = NextShape(*shapes);
+    std::vector<Handle> inputs;
+    for (const HostTensor& argument : arguments) {
+      inputs.emplace_back(TFE_NewTensorHandle(argument.get(), status.get()));
+      if (!is_ok()) return Failed(status);
+      TFE_OpAddInput(op.get(), inputs.back().get(), status.get());
+      if (!is_ok()) return Failed(status);
     }
     for (const Handle& capture : captures_) {
       TFE_OpAddInput(op.get(), capture.get(), status.get());
-      if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
+      if (!is_ok()) return Failed(status);
     }
     std::vector<TFE_TensorHandle*> made(outputs_.size());
     int count = static_cast<int>(made.size());
@@ -220,11 +259,17 @@ class ServingCallable {
       WaitingCaller waits;
       TFE_Execute(op.get(), made.data(), &count, status.get());
     }
-    if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
-    for (int i = 0; i < count; ++i) results->emplace_back(made[i]);
-    if (results->size() != outputs_.size()) {
+    if (!is_ok()) return Failed(status);
+    std::vector<Handle> outputs;
+    for (int i = 0; i < count; ++i) outputs.emplace_back(made[i]);
+    if (outputs.size() != outputs_.size()) {
       return Failed(TF_INTERNAL,
                     function_ + " gave " + std::to_string(count) + " results.");
+    }
+    for (const Handle& output : outputs) {
+      results->emplace_back(
+          TFE_TensorHandleResolve(output.get(), status.get()));
+      if (!is_ok()) return Failed(status);
     }
     return nullptr;
   }
@@ -250,6 +295,7 @@ class ServingCallable {
   const std::vector<TF_DataType> inputs_;
   const std::vector<TF_DataType> outputs_;
   std::vector<Handle> captures_;
+  DirectFunctions direct_;
   std::unique_ptr<PythonArrays> python_arrays_;
 };
 
@@ -330,15 +376,19 @@ void TFMS_DeleteServing(ServingCallable* callable) { delete callable; }
 // Returns null if the results are in the arrays. Otherwise the caller deletes
 // the returned object with TFMS_DeleteServingResult: an error, or, with code 0,
 // results whose shapes are not the expected ones.
-CallResult* TFMS_CallServing(const ServingCallable* callable,
-                             const char* device, const int64_t* shapes,
-                             const Array* arrays) {
+CallResult* TFMS_CallServing(ServingCallable* callable, const char* device,
+                             const int64_t* shapes, const Array* arrays) {
   void* thread = Python().save_thread();
   CallResult* result = callable->Call(device, shapes, arrays);
   // If the process is ending, Python ends the thread in this call. So no local
   // variable of this function may have a destructor.
   Python().restore_thread(thread);
   return result;
+}
+
+// Whether the next call on `device` is direct.
+bool TFMS_ServingIsDirect(const ServingCallable* callable, const char* device) {
+  return callable->IsDirect(device);
 }
 
 // Sets `fields` to the fields of an array object as this library reads them:
