@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small stand-ins for TensorFlow's wheel and for a shared library, for the tests here."""
+"""For the tests here: small stand-ins for TensorFlow's wheel and for libraries."""
 
 import base64
 import hashlib
@@ -62,6 +62,18 @@ def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
         for path, content in files.items():
             archive.writestr(_member(path), content, zipfile.ZIP_DEFLATED, compresslevel=1)
     return wheel
+
+
+def compile_cxx(path: pathlib.Path, source: str, *options: str) -> pathlib.Path:
+    """Compiles C++, by default to a program; returns its path."""
+    command = ["g++", "-xc++", "-", "-xnone", *options, "-o", str(path)]
+    subprocess.run(command, input=source, text=True, check=True, capture_output=True)
+    return path
+
+
+def compile_library(path: pathlib.Path, source: str, *options: str) -> pathlib.Path:
+    """Compiles C++ to a shared library; returns its path."""
+    return compile_cxx(path, source, "-shared", "-fPIC", *options)
 
 
 def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Path:

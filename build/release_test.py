@@ -15,6 +15,7 @@ import pytest
 import release
 from assemble_wheel import LOCAL_VERSION
 from build_error import BuildError
+from fakes import compile_library
 from releases import BASE, RELEASES
 from stock_wheel import sha256_of
 
@@ -40,10 +41,8 @@ def make_wheel(
 ) -> pathlib.Path:
     """A wheel whose runtime makes a call; the same bytes each time."""
     folder.mkdir(exist_ok=True)
-    library = folder / "a.so"
     source = f"#include <cstdio>\n#include <sys/random.h>\nvoid f() {{ {call}; }}\n"
-    command = ["g++", "-shared", "-fPIC", "-xc++", "-", "-o", str(library)]
-    subprocess.run(command, input=source, text=True, check=True)
+    library = compile_library(folder / "a.so", source)
     path = folder / f"tensorflow-{BASE}+{LOCAL_VERSION}-cp311-cp311-manylinux_2_5_x86_64.whl"
     info = f"tensorflow-{BASE}+{LOCAL_VERSION}.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
