@@ -23,7 +23,7 @@ zoo=
 if [[ "${1:-}" == --zoo ]]; then
   shift
   zoo=true
-  bench=benchmarks/zoo/main.py
+  bench=benchmarks/zoo/command.py
 fi
 python="${VENV}/bin/python"
 # Reading the arguments takes NumPy, which comes with the wheel.

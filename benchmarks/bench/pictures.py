@@ -204,19 +204,13 @@ def draw(picture: Picture, theme: Theme, note: str = "") -> Figure:
     legend_lines = (len(picture.lines) + 1) // 2 + bool(note)
     below = 0.45 + _LEGEND_LINE * legend_lines + 0.05
     height = _HEIGHT + below
-    settings = {
-        "font.size": _POINTS,
-        "font.family": "sans-serif",
-        "text.color": theme["ink"],
-        "axes.labelcolor": theme["ink"],
-        "xtick.color": theme["ink"],
-        "ytick.color": theme["ink"],
-        "axes.edgecolor": theme["faint"],
-        "grid.color": theme["faint"],
-        "axes.facecolor": theme["ground"],
-        "figure.facecolor": theme["ground"],
+    colours = {
+        "ink": ("text.color", "axes.labelcolor", "xtick.color", "ytick.color"),
+        "faint": ("axes.edgecolor", "grid.color"),
+        "ground": ("axes.facecolor", "figure.facecolor"),
     }
-    with mpl.rc_context(settings):
+    settings = {part: theme[name] for name, parts in colours.items() for part in parts}
+    with mpl.rc_context({"font.size": _POINTS, "font.family": "sans-serif", **settings}):
         figure = Figure(figsize=(_WIDTH, height))
         axes = figure.add_axes((0.155, below / height, 0.82, (_HEIGHT - 0.3) / height))
         for line in picture.lines:
@@ -304,7 +298,7 @@ def svg(picture: Picture, note: str = "") -> str:
     return text
 
 
-def _saved(picture: Picture, theme: Theme, kind: str, note: str = "") -> bytes:
+def _saved(picture: Picture, theme: Theme, kind: str, note: str) -> bytes:
     file = io.BytesIO()
     figure = draw(picture, theme, note)
     # Names inside the file are made of the salt: pictures of one page must not share any.

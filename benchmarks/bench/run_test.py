@@ -66,7 +66,7 @@ class Fake:
 
 
 def measured(
-    fake: "Fake", monkeypatch: pytest.MonkeyPatch, peers: str = "stock,captured", **effort: Any
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, **effort: Any
 ) -> tuple[Results, list[str]]:
     """What a run of `mlp` gives, and what it says."""
     monkeypatch.setattr(run, "Fleet", fake)
@@ -76,7 +76,7 @@ def measured(
     )
     found, said = results(), list[str]()
     found.left_out.clear()
-    chosen = [PEERS[name] for name in peers.split(",")]
+    chosen = [PEERS["stock"], PEERS["captured"]]
     folder = pathlib.Path("nowhere")
     one = run.Run(found, chosen, SWEEP, all_effort, {}, {}, folder, said.append, lambda: None)
     one.all([WORKLOADS["mlp"]])

@@ -24,6 +24,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from programs import above_zero, names_of
 
 from zoo.models import names
@@ -184,3 +186,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=above_zero, default=2.0, help="of each measurement")
     parser.add_argument("--csv", help="write the table to this file")
     return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,7 +11,6 @@ import sys
 import time
 from typing import Any
 
-import pytest
 import yaml
 from multistream.testing.cluster import make_spec
 
@@ -80,7 +79,3 @@ def test_a_parameter_server_and_two_workers_train(tmp_path: pathlib.Path) -> Non
         for process in running.values():
             process.kill()
             process.wait()
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
