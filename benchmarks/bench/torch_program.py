@@ -104,7 +104,7 @@ class TorchProgram(Program):
         compute, ops = workload.compute(spec.size), TorchOps()
         weights = Weights(lambda value: torch.from_numpy(value).to(where))
         self._model = lambda x: compute(ops, weights, x)
-        with torch.inference_mode():  # draws the weights
+        with torch.no_grad():  # draws the weights
             self._model(torch.from_numpy(workload.inputs(spec.size, 1)[0]).to(where))
         self._made: dict[Any, list[Client]] = {}
         self._clients: list[Client] = []
