@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import elf
 import interface_library
 from build_error import BuildError
 from fakes import compile_cxx, compile_library
@@ -43,9 +44,7 @@ def library(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> pathlib.P
 
 def dynamic_symbols(program: pathlib.Path) -> list[list[str]]:
     """Type, binding and name of each."""
-    command = ["readelf", "--wide", "--dyn-syms", str(program)]
-    read = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return sorted(line.split()[3:5] + line.split()[7:] for line in read.splitlines()[3:])
+    return sorted(words[3:5] + words[7:] for words in elf.readelf(program, "--dyn-syms"))
 
 
 def test_a_program_is_what_it_is_with_the_library_and_lacks_what_is_left_out(

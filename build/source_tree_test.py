@@ -16,6 +16,7 @@ import check_replacements
 import patch_series
 import source_tree
 from build_error import BuildError
+from fakes import make_zip
 from releases import BASE
 from stock_wheel import sha256_of
 
@@ -187,9 +188,8 @@ def test_a_patch_must_fit_the_wheels_text(repository: pathlib.Path, tmp_path: pa
     series = repository / "patches" / BASE / "source"
 
     def check_with(text: str) -> patch_series.Applied:
-        with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
-            archive.writestr("tensorflow/include/tensorflow/core/a.cc", text)
-        with zipfile.ZipFile(tmp_path / "a.whl") as wheel:
+        path = make_zip(tmp_path / "a.whl", {"tensorflow/include/tensorflow/core/a.cc": text})
+        with zipfile.ZipFile(path) as wheel:
             return check_patches.check_source(wheel, series, "a.whl")
 
     header = "file,sha256,text\n"

@@ -3,13 +3,12 @@
 """What the runtime needs is found, and what another wheel lacks is named."""
 
 import pathlib
-import zipfile
 
 import pytest
 
 import stock_wheel
 import tensorflow_abi
-from fakes import compile_library
+from fakes import compile_library, make_zip
 
 TENSORFLOW = """
 namespace absl { namespace lts_20250814 { struct Status {}; } }
@@ -31,14 +30,10 @@ HEADERS = {USED: "int used;\n", "tensorflow/core/unused.h": "int unused;\n"}
 def wheel(folder: pathlib.Path, source: str, headers: dict[str, str]) -> pathlib.Path:
     """A wheel of TensorFlow's with one library twice, and some headers."""
     folder.mkdir(exist_ok=True)
-    built = compile_library(folder / "built.so", source)
-    path = folder / "tensorflow-9.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in stock_wheel.LIBRARIES:
-            archive.write(built, f"tensorflow/{name}")
-        for name, text in headers.items():
-            archive.writestr(f"tensorflow/include/{name}", text)
-    return path
+    built = compile_library(folder / "built.so", source).read_bytes()
+    files = {f"tensorflow/include/{name}": text for name, text in headers.items()}
+    libraries = dict.fromkeys((f"tensorflow/{name}" for name in stock_wheel.LIBRARIES), built)
+    return make_zip(folder / "tensorflow-9.whl", {**libraries, **files})
 
 
 @pytest.fixture
