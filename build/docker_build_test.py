@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+import fakes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "docker_build.sh"
 DOCKERFILE = ROOT / "build" / "Dockerfile"
@@ -44,14 +46,8 @@ printf '%s\\n' {name} "$@" '' >>"{folder}/calls"
 
 def run(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs the script with nothing but that folder on its PATH."""
-    return subprocess.run(
-        [str(folder / "bash"), str(SCRIPT), *arguments],
-        env={"PATH": str(folder), "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environment = {"PATH": str(folder), "HOME": str(folder)}
+    return fakes.run([str(folder / "bash"), str(SCRIPT), *arguments], environment)
 
 
 def builds(folder: pathlib.Path, *arguments: str) -> list[list[str]]:
@@ -132,6 +128,5 @@ def test_files_of_the_download_step_are_all_that_it_needs(tmp_path: pathlib.Path
     (files,) = re.findall(r"^COPY (build/.*) build/$", DOCKERFILE.read_text(), re.MULTILINE)
     for file in files.split():
         shutil.copy(ROOT / file, tmp_path)
-    command = [sys.executable, str(tmp_path / "stock_wheel.py"), "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = fakes.run([sys.executable, str(tmp_path / "stock_wheel.py"), "--help"])
     assert done.returncode == 0, done.stderr

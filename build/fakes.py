@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests here: small stand-ins for TensorFlow's wheel and for libraries."""
+"""For the tests here: small stand-ins for TensorFlow's wheel and for libraries; programs."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 STOCK_NAME = "tensorflow-2.21.0-cp311-cp311-manylinux_2_27_x86_64.whl"
 DIST_INFO = "tensorflow-2.21.0.dist-info"
@@ -63,6 +63,15 @@ def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
         for path, content in files.items():
             archive.writestr(_member(path), content, zipfile.ZIP_DEFLATED, compresslevel=1)
     return wheel
+
+
+def run(
+    command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program, for a minute at most, whatever its status is."""
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def make_zip(path: pathlib.Path, files: Mapping[str, str | bytes]) -> pathlib.Path:
