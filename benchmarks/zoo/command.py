@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from programs import above_zero, names_of
+from bench.gpu import describe
+from programs import above_zero, gpus_are_emulated, names_of
 
 from zoo.models import names
 
@@ -57,7 +58,7 @@ class ModelError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
     options = _parse(arguments)
-    gpu = _gpu()
+    gpu = "emulated" if gpus_are_emulated() else describe()["gpu"]
     rows, failed = [], 0
     chosen = [
         (model, mode)
@@ -166,13 +167,6 @@ def _run(variables: dict[str, str], *arguments: str, program: str = "zoo.program
         last = "\n".join(done.stderr.splitlines()[-8:])
         raise ModelError(f"exit status {done.returncode}\n{last}")
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def _gpu() -> str:
-    if os.environ.get("TF_MULTI_STREAM_EMULATED_GPUS"):
-        return "emulated"
-    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")[0]
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
