@@ -45,7 +45,7 @@ def make_wheel(
     library = compile_library(folder / "a.so", source)
     path = folder / f"tensorflow-{BASE}+{LOCAL_VERSION}-cp311-cp311-manylinux_2_5_x86_64.whl"
     info = f"tensorflow-{BASE}+{LOCAL_VERSION}.dist-info"
-    files = {
+    files: dict[str, str | bytes] = {
         RUNTIME: library.read_bytes(),
         f"{info}/METADATA": metadata,
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: false\n",

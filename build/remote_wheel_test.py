@@ -56,7 +56,10 @@ def index(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
     folder = tmp_path / "index" / "tensorflow"
     folder.mkdir(parents=True)
     name = "tensorflow-9.9.0-cp311-cp311-any.whl"
-    files = {"tensorflow/large.bin": os.urandom(LARGE), MEMBER: "import os\n"}
+    files: dict[str, str | bytes] = {
+        "tensorflow/large.bin": os.urandom(LARGE),
+        MEMBER: "import os\n",
+    }
     digest = stock_wheel.sha256_of(make_zip(folder / name, files))
     page = f'<html><body><a href="{name}#sha256={digest}">{name}</a></body></html>'
     (folder / "index.html").write_text(page)

@@ -52,7 +52,5 @@ if ! has_gpu; then
   export TF_MULTI_STREAM_EMULATED_GPUS="${TF_MULTI_STREAM_EMULATED_GPUS:-1}"
 fi
 stage "benchmark" "What failed is said above."
-status=0
-"${python}" "${bench}" "$@" || status=$?
 trap - EXIT
-exit "${status}"
+exec "${python}" "${bench}" "$@"

@@ -149,7 +149,8 @@ _ALLOWED: dict[Any, Any] = {float: (int, float), float | None: (int, float, type
 
 def _make(kind: Any, data: Any, at: str) -> Any:
     """Makes what a type hint says, such as a dataclass, of JSON; an error names the field."""
-    allowed = dict if dataclasses.is_dataclass(kind) else typing.get_origin(kind) or kind
+    is_object = dataclasses.is_dataclass(kind)
+    allowed = dict if is_object else typing.get_origin(kind) or kind
     allowed = _ALLOWED.get(kind, allowed)
     if not isinstance(data, allowed) or (isinstance(data, bool) and kind is not bool):
         name = getattr(kind, "__name__", kind)
@@ -157,7 +158,7 @@ def _make(kind: Any, data: Any, at: str) -> Any:
     if isinstance(data, list):
         (of,) = typing.get_args(kind)
         return [_make(of, one, f"{at}[{i}]") for i, one in enumerate(data)]
-    if not dataclasses.is_dataclass(kind):
+    if not is_object:
         return data
     hints, prefix = typing.get_type_hints(kind), f"{at}." if at else ""
     for field in dataclasses.fields(kind):
