@@ -19,12 +19,6 @@ ROOT = FOLDER.parents[1]
 ADDRESS = re.compile(r"\b(\w+):2222\b")
 
 
-def services() -> dict[str, Any]:
-    """The services of the file."""
-    found: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
-    return found
-
-
 def start(
     service: dict[str, Any], addresses: dict[str, str], log: pathlib.Path
 ) -> subprocess.Popen[bytes]:
@@ -47,7 +41,7 @@ def start(
 
 
 def test_a_parameter_server_and_two_workers_train(tmp_path: pathlib.Path) -> None:
-    found = services()
+    found: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
     spec = make_spec(**dict.fromkeys(found, 1))
     addresses = {name: address for name, (address,) in spec.items()}
     running: dict[str, subprocess.Popen[bytes]] = {}
