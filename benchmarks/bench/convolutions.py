@@ -53,7 +53,7 @@ def classes(w: Weights, x: Any) -> Any:
     return tf.nn.bias_add(product, w.uniform("last/bias", 0, 0, CLASSES))
 
 
-def inception(ops: Any, w: Weights, x: Any, channels: int, blocks: int, **_: int) -> Any:
+def inception(ops: Any, w: Weights, x: Any, channels: int, blocks: int) -> Any:
     """A stem, blocks of four branches, the mean over the image, a dense layer."""
     x = convolution(w, "stem", x, 3, channels, stride=2)
     for block in range(blocks):
@@ -95,7 +95,7 @@ def nasnet_cell(
     return tf.concat(sums, 3)
 
 
-def nasnet(ops: Any, w: Weights, x: Any, channels: int, cells: int, **_: int) -> Any:
+def nasnet(ops: Any, w: Weights, x: Any, channels: int, cells: int) -> Any:
     """A stem, cells of five pairs of branches, the mean over the image, a dense layer."""
     before = last = convolution(w, "stem", x, 3, channels, stride=2)
     for i in range(cells):

@@ -18,6 +18,8 @@ INPUTS = 8
 # another order, and which multiply with the 10 bits of TensorFloat-32.
 TOLERANCE = 0.02
 SIZES = ("small", "full")
+# Of the sizes of a workload, those that models find in their inputs.
+OF_INPUTS = ("tokens", "times", "image", "colours")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Workload:
             module = importlib.import_module(f"{__package__}.convolutions")
             model = getattr(module, self.convolutions)
         sizes = self.sizes[size].items()
-        return functools.partial(model, **{k: v for k, v in sizes if k not in ("tokens", "times")})
+        return functools.partial(model, **{k: v for k, v in sizes if k not in OF_INPUTS})
 
     def inputs(self, size: str, batch: int) -> list[np.ndarray]:
         """Draws `INPUTS` arrays [batch, ...] of int64 ids or float32."""
