@@ -1,70 +1,41 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
 import check_replacements
 from build_error import BuildError
+from fakes import compile_library
 
 # A function of TensorFlow's and one that calls it, in one library or in two.
 EXECUTOR = 'extern "C" int NewExecutor() { return 1; }'
 SESSION = 'extern "C" int NewExecutor(); extern "C" int Run() { return NewExecutor(); }'
 OURS = 'extern "C" int NewExecutor() { return 2; } extern "C" int TFMS_IsEnabled() { return 1; }'
 EXPORTS = "/* Such as this; */ { global: NewExec*; TFMS_*; local: *; };"
-
-
-class Build:
-    """Small libraries in place of TensorFlow's and of the runtime."""
-
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
-
-    def library(self, name: str, source: str, *options: str) -> pathlib.Path:
-        (self.folder / f"{name}.cc").write_text(source)
-        path = self.folder / f"lib{name}.so"
-        subprocess.run(
-            ["g++", "-shared", "-fPIC", "-O1", *options, "-o", path, self.folder / f"{name}.cc"],
-            check=True,
-        )
-        return path
-
-    def check(
-        self,
-        *tensorflow: pathlib.Path,
-        runtime: str = OURS,
-        exports: str = EXPORTS,
-        release: str = "2.20.0",
-    ) -> pathlib.Path:
-        """Runs the program; returns the stamp, which is there if all is well."""
-        script = self.folder / "exports.lds"
-        script.write_text(exports)
-        ours = self.library("multistream", runtime, f"-Wl,--version-script={script}")
-        stamp = self.folder / "stamp"
-        arguments = ["--runtime", str(ours), "--exports", str(script), "--stamp", str(stamp)]
-        arguments += ["--release", release]
-        sys.argv = ["check_replacements.py", *arguments, *map(str, tensorflow)]
-        check_replacements.main()
-        return stamp
-
-
-@pytest.fixture
-def build(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    monkeypatch.setattr(sys, "argv", sys.argv)
-    return Build(tmp_path)
-
-
-def refused(build: Build, *tensorflow: pathlib.Path, **changes: str) -> str:
-    with pytest.raises(BuildError) as error:
-        build.check(*tensorflow, **changes)
-    assert not (build.folder / "stamp").exists()
-    return str(error.value)
-
-
 TABLE = """extern "C" int NewExecutor(); int (*const table[])() = {&NewExecutor};
 extern "C" const void* Table() { return table; }"""
+
+
+def check(
+    folder: pathlib.Path, *libraries: list[str], exports: str = EXPORTS, release: str = "2.20.0"
+) -> None:
+    """Checks the runtime against liba0.so, liba1.so ... in TensorFlow's place: source, options."""
+    script = folder / "exports.lds"
+    script.write_text(exports)
+    option = f"-Wl,--version-script={script}"
+    ours = compile_library(folder / "libmultistream.so", OURS, option)
+    patterns = check_replacements.read_patterns(script, release)
+    check_replacements.check(
+        patterns,
+        check_replacements.read_library(ours, ["*"]),
+        [
+            check_replacements.read_library(
+                compile_library(folder / f"liba{i}.so", source, "-O1", *options), patterns
+            )
+            for i, (source, *options) in enumerate(libraries)
+        ],
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,10 +47,9 @@ extern "C" const void* Table() { return table; }"""
     ],
 )
 def test_a_function_that_is_called_by_name_is_reached(
-    build: Build, libraries: list[list[str]]
+    tmp_path: pathlib.Path, libraries: list[list[str]]
 ) -> None:
-    built = [build.library(f"a{i}", *library) for i, library in enumerate(libraries)]
-    assert build.check(*built).exists()
+    check(tmp_path, *libraries)
 
 
 @pytest.mark.parametrize(
@@ -87,43 +57,48 @@ def test_a_function_that_is_called_by_name_is_reached(
     [[EXECUTOR], [EXECUTOR + SESSION, "-fno-inline", "-Wl,-Bsymbolic"]],
     ids=["nobody calls it", "its library binds it to itself"],
 )
-def test_a_function_that_is_never_reached_is_named(build: Build, library: list[str]) -> None:
-    said = refused(build, build.library("a", *library))
-    assert "NewExecutor is never reached: liba.so has it" in said
+def test_a_function_that_is_never_reached_is_named(
+    tmp_path: pathlib.Path, library: list[str]
+) -> None:
+    with pytest.raises(BuildError, match=r"NewExecutor is never reached: liba0\.so has it"):
+        check(tmp_path, library)
 
 
 # Data has an entry all the same, and the loader looks in the library first.
-def test_an_entry_of_a_library_that_looks_in_itself_first_does_not_count(build: Build) -> None:
+def test_an_entry_of_a_library_that_looks_in_itself_first_does_not_count(
+    tmp_path: pathlib.Path,
+) -> None:
     library = check_replacements.Library(
         "liba.so", frozenset({"F"}), frozenset({"F"}), own_first=True
     )
     ours = check_replacements.Library("ours", frozenset({"F"}), frozenset(), own_first=False)
     with pytest.raises(BuildError, match="F is never reached"):
         check_replacements.check(["F"], ours, [library])
-    path = build.library("a", EXECUTOR, "-Wl,-Bsymbolic")
+    path = compile_library(tmp_path / "liba.so", EXECUTOR, "-Wl,-Bsymbolic")
     assert check_replacements.read_library(path, ["*"]).own_first
 
 
-def test_a_function_that_tensorflow_does_not_have_is_named_with_those_it_has(build: Build) -> None:
-    other = EXECUTOR.replace("NewExecutor", "NewExecutorOfTwo")
-    said = refused(build, build.library("a", other))
-    assert "NewExecutor is exported and replaces nothing" in said
-    assert "It has NewExecutorOfTwo." in said
+def test_a_function_that_tensorflow_does_not_have_is_named_with_those_it_has(
+    tmp_path: pathlib.Path,
+) -> None:
+    says = r"NewExecutor is exported and replaces nothing.* It has NewExecutorOfTwo\."
+    with pytest.raises(BuildError, match=says):
+        check(tmp_path, [EXECUTOR.replace("NewExecutor", "NewExecutorOfTwo")])
 
 
-def test_a_line_is_only_for_the_releases_that_it_names(build: Build) -> None:
-    libraries = build.library("a", EXECUTOR), build.library("b", SESSION)
+def test_a_line_is_only_for_the_releases_that_it_names(tmp_path: pathlib.Path) -> None:
     for when, others in (("before 2.20", "2.19.1"), ("from 2.21", "2.21.0")):
         exports = EXPORTS.replace("TFMS_*", f"Ru*;  /* {when} */ TFMS_*")
-        build.check(*libraries, exports=exports).unlink()
-        said = refused(build, *libraries, exports=exports, release=others)
-        assert "Ru* matches no function" in said
+        check(tmp_path, [EXECUTOR], [SESSION], exports=exports)
+        with pytest.raises(BuildError, match=r"Ru\* matches no function"):
+            check(tmp_path, [EXECUTOR], [SESSION], exports=exports, release=others)
 
 
-def test_every_line_too_many_is_named(build: Build) -> None:
+def test_every_line_too_many_is_named(tmp_path: pathlib.Path) -> None:
     exports = EXPORTS.replace("NewExec*;", "NewExec*; Ru*; New*or;")
-    library = build.library("a", EXECUTOR + SESSION, "-fno-inline", "-Wl,-Bsymbolic")
-    said = refused(build, library, exports=exports)
+    with pytest.raises(BuildError) as error:
+        check(tmp_path, [EXECUTOR + SESSION, "-fno-inline", "-Wl,-Bsymbolic"], exports=exports)
+    said = str(error.value)
     assert "Ru* matches no function of libmultistream.so. It has Run. Correct" in said
     assert "NewExecutor is exported by 2 lines of exports.lds: NewExec*, New*or" in said
     assert "NewExecutor is never reached" in said

@@ -8,15 +8,15 @@ import sys
 
 import pytest
 
+import fakes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMANDS = sorted(path for path in (ROOT / "scripts").glob("*.*") if path.name != "common.sh")
 
 
 def run(program: pathlib.Path, argument: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(program)] if program.suffix == ".py" else [str(program)]
-    return subprocess.run(
-        [*command, argument], capture_output=True, text=True, timeout=60, check=False
-    )
+    return fakes.run([*command, argument])
 
 
 @pytest.mark.parametrize("program", COMMANDS, ids=lambda program: program.name)

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small stand-ins for TensorFlow's wheel and for a shared library, for the tests here."""
+"""For the tests here: small stand-ins for TensorFlow's wheel and for libraries; programs."""
 
 import base64
 import hashlib
@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Mapping, Sequence
 
 STOCK_NAME = "tensorflow-2.21.0-cp311-cp311-manylinux_2_27_x86_64.whl"
 DIST_INFO = "tensorflow-2.21.0.dist-info"
@@ -64,32 +65,50 @@ def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
     return wheel
 
 
-def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Path:
-    """Links a library that needs these symbol versions of others; returns its path."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        calls = ""
-        for library, versions in needs.items():
-            symbols = [f"of_{library}_{version}" for version in versions]
-            calls += "".join(f'.quad "{symbol}"\n' for symbol in symbols)
-            script = "".join(
-                f'{version} {{ "{symbol}"; }};\n'
-                for version, symbol in zip(versions, symbols, strict=True)
-            )
-            source = "".join(f'.globl "{symbol}"\n"{symbol}":\n' for symbol in symbols)
-            _link(folder / library, source, script)
-        _link(path, f".data\n{calls}", "", *(str(folder / library) for library in needs))
+def run(
+    command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program, for a minute at most, whatever its status is."""
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def make_zip(path: pathlib.Path, files: Mapping[str, str | bytes]) -> pathlib.Path:
+    """Writes an archive, with the same bytes each time; returns its path."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
     return path
 
 
-def _link(path: pathlib.Path, assembly: str, script: str, *libraries: str) -> None:
-    with tempfile.NamedTemporaryFile("w", suffix=".lds") as versions:
-        versions.write(script or "{ global: *; };")
-        versions.flush()
-        command = ["gcc", "-shared", "-nostdlib", f"-Wl,-soname,{path.name}", "-Wl,--no-as-needed"]
-        command += [f"-Wl,--version-script={versions.name}", "-o", str(path)]
-        command += ["-xassembler", "-", "-xnone", *libraries]
-        subprocess.run(command, input=assembly, text=True, check=True)
+def compile_cxx(path: pathlib.Path, source: str, *options: str) -> pathlib.Path:
+    """Compiles C++, by default to a program; returns its path."""
+    command = ["g++", "-xc++", "-", "-xnone", *options, "-o", str(path)]
+    subprocess.run(command, input=source, text=True, check=True, capture_output=True)
+    return path
+
+
+def compile_library(path: pathlib.Path, source: str, *options: str) -> pathlib.Path:
+    """Compiles C++ to a shared library; returns its path."""
+    return compile_cxx(path, source, "-shared", "-fPIC", *options)
+
+
+def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Path:
+    """Links a library that needs these symbol versions of others; returns its path."""
+    calls = ""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for number, (library, versions) in enumerate(needs.items()):
+            functions = {f"f{number}_{i}": version for i, version in enumerate(versions)}
+            script = "".join(f"{version} {{ {f}; }};\n" for f, version in functions.items())
+            (folder / "versions").write_text(script or "{ global: *; };")
+            source = "".join(f'extern "C" void {f}() {{}}\n' for f in functions)
+            options = [f"-Wl,-soname,{library}", f"-Wl,--version-script={folder}/versions"]
+            compile_library(folder / library, source, "-nostdlib", *options)
+            calls += "".join(f'extern "C" void {f}(); auto* of_{f} = &{f};\n' for f in functions)
+        options = ["-nostdlib", "-Wl,--no-as-needed", *(str(folder / each) for each in needs)]
+        return compile_library(path, calls, *options)
 
 
 def _member(path: str) -> zipfile.ZipInfo:

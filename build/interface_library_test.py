@@ -7,8 +7,10 @@ import subprocess
 
 import pytest
 
+import elf
 import interface_library
 from build_error import BuildError
+from fakes import compile_cxx, compile_library
 
 LIBRARY = """
 namespace mlir { int Left() { return 1; } }
@@ -31,26 +33,18 @@ int main() { return tensorflow::Function() + tensorflow::value + tensorflow::of_
 """
 
 
-def compiled(output: pathlib.Path, source: str, *options: str) -> pathlib.Path:
-    command = ["g++", "-xc++", "-", "-xnone", *options, "-o", str(output)]
-    subprocess.run(command, input=source, text=True, check=True, capture_output=True)
-    return output
-
-
 @pytest.fixture(params=["", "theirs { global: *; };"], ids=["no version", "a version"])
 def library(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> pathlib.Path:
     """It has symbols of each type, and one of a namespace that is left out."""
     (tmp_path / "versions").write_text(request.param)
     options = [f"-Wl,--version-script={tmp_path}/versions"] if request.param else []
     name = "liball.so.2"
-    return compiled(tmp_path / name, LIBRARY, "-shared", "-fPIC", f"-Wl,-soname,{name}", *options)
+    return compile_library(tmp_path / name, LIBRARY, f"-Wl,-soname,{name}", *options)
 
 
 def dynamic_symbols(program: pathlib.Path) -> list[list[str]]:
     """Type, binding and name of each."""
-    command = ["readelf", "--wide", "--dyn-syms", str(program)]
-    read = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return sorted(line.split()[3:5] + line.split()[7:] for line in read.splitlines()[3:])
+    return sorted(words[3:5] + words[7:] for words in elf.readelf(program, "--dyn-syms"))
 
 
 def test_a_program_is_what_it_is_with_the_library_and_lacks_what_is_left_out(
@@ -60,7 +54,7 @@ def test_a_program_is_what_it_is_with_the_library_and_lacks_what_is_left_out(
     interface_library.make(library, interface)
     source = PROGRAM.replace("CALL", "+ tensorflow::Weak()")
     programs = [
-        compiled(tmp_path / f"of{against.suffix}", source, "-fPIC", "-pie", str(against))
+        compile_cxx(tmp_path / f"of{against.suffix}", source, "-fPIC", "-pie", str(against))
         for against in (library, interface)
     ]
     assert dynamic_symbols(programs[0]) == dynamic_symbols(programs[1])
@@ -68,9 +62,9 @@ def test_a_program_is_what_it_is_with_the_library_and_lacks_what_is_left_out(
         environment = {"LD_LIBRARY_PATH": str(tmp_path)}
         assert subprocess.run([program], env=environment, check=False).returncode == 39
     source = PROGRAM.replace("CALL", "+ mlir::Left()")
-    compiled(tmp_path / "with", source, str(library))
+    compile_cxx(tmp_path / "with", source, str(library))
     with pytest.raises(subprocess.CalledProcessError) as error:
-        compiled(tmp_path / "without", source, str(interface))
+        compile_cxx(tmp_path / "without", source, str(interface))
     assert "undefined reference to `mlir::Left()'" in error.value.stderr
 
 

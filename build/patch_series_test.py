@@ -7,6 +7,7 @@ import pytest
 
 import check_patches
 import fakes
+import patch_porting
 import patch_series
 from build_error import BuildError
 
@@ -124,3 +125,22 @@ def test_check_rejects_a_change_that_is_not_python(
         (patches / "0001-load.patch").write_text(GOOD.replace("+import loader", "+import"))
         with pytest.raises(BuildError, match="line 4, is not Python"):
             check_patches.check(stock, patches)
+
+
+TWICE = "def f():\n  x\ndef g():\n  x\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "places"),
+    [
+        (TWICE.replace("x", "y", 1), "new\n" + TWICE, "3, 5"),
+        (TWICE, TWICE.replace("  x\ndef", "  y\ndef"), "4"),  # the place that is left is another
+        (TWICE, "a\nb\n" + TWICE, "4, 6"),  # the copy at the old line is another one
+    ],
+)
+def test_a_hunk_with_several_places_is_not_ported(old: str, text: str, places: str) -> None:
+    patch = "--- a/file.py\n+++ b/file.py\n@@ -4,1 +4,2 @@\n   x\n+hook\n"
+    (hook,) = patch_series.parse_patch("0001-it.patch", patch)
+    moved, (problem,) = patch_porting.move(hook, old, text)
+    assert moved == text
+    assert f"in several places: in the new release at {places}" in str(problem)

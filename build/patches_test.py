@@ -14,6 +14,7 @@ import patches
 import remote_wheel
 import stock_wheel
 from build_error import run_main
+from fakes import make_zip
 from releases import BASE
 
 OLD = "".join(f"x{i} = {i}\n" for i in range(1, 21))
@@ -26,11 +27,7 @@ FIRST = """Adds a line.
 +added = 1
  x11 = 11
 """
-SECOND = (
-    FIRST.replace("10,2 +10,3", "10,2 +10,3")
-    .replace(" x11 = 11\n", " added = 1\n")
-    .replace("+added = 1\n", "+more = 2\n")
-)
+SECOND = FIRST.replace(" x11 = 11", " added = 1").replace("+added = 1", "+more = 2")
 
 Command = Callable[..., tuple[int, str]]
 
@@ -44,10 +41,7 @@ def series(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     (folder / "0001-first.patch").write_text(FIRST)
     (folder / "0002-second.patch").write_text(SECOND)
     (folder / "series").write_text("0001-first.patch\n0002-second.patch\n")
-    wheel = tmp_path / "stock.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("tensorflow/a.py", OLD)
-        archive.writestr("tensorflow/b.py", OLD)
+    wheel = make_zip(tmp_path / "stock.whl", {"tensorflow/a.py": OLD, "tensorflow/b.py": OLD})
     monkeypatch.setattr(patches, "fetch", lambda tag, release: wheel)
     monkeypatch.setattr(check_patches, "PATCHES", folder.parent)
     monkeypatch.setattr(stock_wheel, "fetch", lambda tag, cache, release: wheel)
@@ -76,14 +70,11 @@ def contents(folder: pathlib.Path) -> dict[str, str]:
     return {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
 
 
-def test_check_counts_and_names_what_does_not_apply(series: pathlib.Path, command: Command) -> None:
-    assert command("--python", "cp311", "check") == (
-        0,
-        f"2 patches apply to {stock_wheel.wheel_name('cp311')} and change 1 files\n",
-    )
-    (series / "0001-first.patch").write_text(FIRST.replace("x10", "y10"))
-    status, said = command("check")
-    assert status == 1 and "0001-first.patch does not apply: tensorflow/a.py, hunk 1" in said
+@pytest.mark.usefixtures("series")
+def test_check_counts(command: Command) -> None:
+    name = stock_wheel.wheel_name("cp311")
+    said = f"2 patches apply to {name} and change 1 files\n"
+    assert command("--python", "cp311", "check") == (0, said)
 
 
 def test_what_was_not_edited_is_made_again_as_it_was(
@@ -181,15 +172,12 @@ def test_files_that_come_or_go_are_refused(
 def test_port_writes_what_applies_and_shows_the_rest(
     series: pathlib.Path, command: Command, tmp_path: pathlib.Path
 ) -> None:
-    wheel = tmp_path / "new.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("tensorflow/a.py", "new = 0\n" + OLD)
+    wheel = make_zip(tmp_path / "new.whl", {"tensorflow/a.py": "new = 0\n" + OLD})
     assert command("port", "--to", "9.0.0", "--wheel", wheel)[0] == 0
     ported = series.parent / "9.0.0"
     assert "@@ -11,2 +11,3 @@" in (ported / "0001-first.patch").read_text()
     assert (ported / "series").read_text() == (series / "series").read_text()
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("tensorflow/a.py", OLD.replace("x11 = 11", "x11 = 12"))
+    make_zip(wheel, {"tensorflow/a.py": OLD.replace("x11 = 11", "x11 = 12")})
     status, said = command("port", "--to", "9.0.0", "--wheel", wheel, "--out", tmp_path / "out")
     assert status == 1 and "0 of 2 hunks apply to 9.0.0" in said
     assert "x11 = 12" in said and "the new release has, from line 10" in said

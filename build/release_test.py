@@ -15,6 +15,7 @@ import pytest
 import release
 from assemble_wheel import LOCAL_VERSION
 from build_error import BuildError
+from fakes import compile_library, make_zip
 from releases import BASE, RELEASES
 from stock_wheel import sha256_of
 
@@ -40,22 +41,18 @@ def make_wheel(
 ) -> pathlib.Path:
     """A wheel whose runtime makes a call; the same bytes each time."""
     folder.mkdir(exist_ok=True)
-    library = folder / "a.so"
     source = f"#include <cstdio>\n#include <sys/random.h>\nvoid f() {{ {call}; }}\n"
-    command = ["g++", "-shared", "-fPIC", "-xc++", "-", "-o", str(library)]
-    subprocess.run(command, input=source, text=True, check=True)
+    library = compile_library(folder / "a.so", source)
     path = folder / f"tensorflow-{BASE}+{LOCAL_VERSION}-cp311-cp311-manylinux_2_5_x86_64.whl"
     info = f"tensorflow-{BASE}+{LOCAL_VERSION}.dist-info"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in (
-            (RUNTIME, library.read_bytes()),
-            (f"{info}/METADATA", metadata.encode()),
-            (f"{info}/WHEEL", b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\n"),
-            (f"{info}/RECORD", f"{RUNTIME},,\n".encode()),  # where auditwheel looks for files
-        ):
-            archive.writestr(zipfile.ZipInfo(name), content)
+    files: dict[str, str | bytes] = {
+        RUNTIME: library.read_bytes(),
+        f"{info}/METADATA": metadata,
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: false\n",
+        f"{info}/RECORD": f"{RUNTIME},,\n",  # where auditwheel looks for files
+    }
     library.unlink()
-    return path
+    return make_zip(path, files)
 
 
 def test_a_wheel_whose_tag_is_true_passes(tmp_path: pathlib.Path) -> None:

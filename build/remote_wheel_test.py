@@ -4,12 +4,10 @@
 
 import contextlib
 import functools
-import hashlib
 import http.server
 import os
 import pathlib
 import threading
-import zipfile
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +16,7 @@ import releases
 import remote_wheel
 import stock_wheel
 from build_error import BuildError
+from fakes import make_zip
 
 MEMBER = "tensorflow/__init__.py"
 LARGE = 1 << 20
@@ -57,10 +56,11 @@ def index(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
     folder = tmp_path / "index" / "tensorflow"
     folder.mkdir(parents=True)
     name = "tensorflow-9.9.0-cp311-cp311-any.whl"
-    with zipfile.ZipFile(folder / name, "w") as archive:
-        archive.writestr("tensorflow/large.bin", os.urandom(LARGE))
-        archive.writestr(MEMBER, "import os\n")
-    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    files: dict[str, str | bytes] = {
+        "tensorflow/large.bin": os.urandom(LARGE),
+        MEMBER: "import os\n",
+    }
+    digest = stock_wheel.sha256_of(make_zip(folder / name, files))
     page = f'<html><body><a href="{name}#sha256={digest}">{name}</a></body></html>'
     (folder / "index.html").write_text(page)
     monkeypatch.setitem(releases.RELEASES, "9.9.0", releases.Release("any", {"cp311": digest}))
@@ -89,8 +89,7 @@ def test_reads_the_cache_if_the_wheel_is_there(index: str, tmp_path: pathlib.Pat
     digest = releases.RELEASES["9.9.0"].sha256["cp311"]
     cached = stock_wheel.cache_folder() / "wheels" / digest
     cached.mkdir(parents=True)
-    with zipfile.ZipFile(cached / stock_wheel.wheel_name("cp311", "9.9.0"), "w") as archive:
-        archive.writestr(MEMBER, "cached\n")
+    make_zip(cached / stock_wheel.wheel_name("cp311", "9.9.0"), {MEMBER: "cached\n"})
     assert read(index) == b"cached\n"
     assert Index.sent == 0
 

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+import fakes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
 # Stands for TensorFlow, with as many GPUs as FAKE_GPUS says.
@@ -42,14 +44,9 @@ def run(
     clean = {k: v for k, v in os.environ.items() if k != EMULATED}
     if emulated:
         clean[EMULATED] = emulated
-    return subprocess.run(
-        [sys.executable, str(folder / "scripts/run_examples.py"), *arguments],
-        env={**clean, "PYTHONPATH": str(folder / "modules"), "FAKE_GPUS": str(gpus)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environment = {**clean, "PYTHONPATH": str(folder / "modules"), "FAKE_GPUS": str(gpus)}
+    command = [sys.executable, str(folder / "scripts/run_examples.py"), *arguments]
+    return fakes.run(command, environment)
 
 
 def test_without_a_gpu_each_example_has_as_many_emulated_ones_as_its_head_says(

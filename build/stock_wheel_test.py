@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -56,7 +55,7 @@ def test_no_network_is_one_error_that_says_what_to_do(tmp_path: pathlib.Path) ->
     environment.pop("PIP_FIND_LINKS", None)
     environment["PIP_CONFIG_FILE"] = os.devnull
     command = [sys.executable, str(SCRIPT), "fetch", "--python", "cp312"]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    result = fakes.run(command, environment)
     assert result.returncode == 1
     assert result.stderr.startswith("error: pip could not download tensorflow==2.21.0 for cp312:")
     assert "Check the network" in result.stderr

@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+import fakes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What mmdebstrap unpacks: links to absolute paths, as Debian's packages have them.
 MMDEBSTRAP = """#!/bin/bash
@@ -22,14 +24,8 @@ chmod +x "$folder/usr/bin/g++"
 
 def run(script: str, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
     """Runs a script, with folders before those of the PATH."""
-    return subprocess.run(
-        [str(ROOT / "scripts" / script), *arguments],
-        env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+    return fakes.run([str(ROOT / "scripts" / script), *arguments], environment)
 
 
 def program(path: pathlib.Path, text: str) -> pathlib.Path:

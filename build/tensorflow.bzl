@@ -37,8 +37,7 @@ TEST_COPTS = [
 def tfms_copts(copts = []):
     """The compiler options of all C++ that includes TensorFlow's headers, but of tests.
 
-    Args:
-      copts: a target's own; what changes how headers are read keeps it from the precompiled one.
+    What changes how headers are read keeps a target from the precompiled one.
     """
     return COPTS + _include(_PRECOMPILED) + copts
 
@@ -75,11 +74,9 @@ _TENSORFLOW_LIBRARIES = [
 TFMS_EAGER_CONTEXT = "//third_party/farmhash"
 
 def tfms_attached(symbols, hooks):
-    """How the runtime gets into TensorFlow: a list of targets.
+    """How the runtime gets into TensorFlow, a list of targets.
 
-    Args:
-      symbols: the target that defines functions in TensorFlow's place.
-      hooks: the target for a TensorFlow that asks the runtime itself (--config=source).
+    `symbols` defines functions in TensorFlow's place; with --config=source TensorFlow calls `hooks`.
     """
     return select({
         "//build:source": [hooks],
@@ -87,26 +84,11 @@ def tfms_attached(symbols, hooks):
     })
 
 def tfms_with_cuda(with_cuda, without):
-    """What differs where the runtime has no stream groups of CUDA GPUs, only of emulated ones.
-
-    Args:
-      with_cuda: for most releases of TensorFlow.
-      without: for 2.13, whose StreamExecutor is another.
-
-    Returns:
-      One of them.
-    """
+    """One of both: 2.13, whose StreamExecutor is another, has stream groups of emulated GPUs only."""
     return with_cuda if STOCK["version"] >= "2.14" else without
 
 def tfms_cc_library(name, deps = [], copts = [], **kwargs):
-    """A static library. Its users, not it, link TensorFlow.
-
-    Args:
-      name: of the target.
-      deps: other libraries; TensorFlow's headers are added.
-      copts: compiler options beside the usual ones.
-      **kwargs: as for cc_library.
-    """
+    """A static library, as cc_library, with TensorFlow's headers. Its users, not it, link TensorFlow."""
     native.cc_library(
         name = name,
         copts = tfms_copts(copts),
@@ -120,14 +102,8 @@ def tfms_cc_library(name, deps = [], copts = [], **kwargs):
 def tfms_cc_runtime(name, deps, exported_symbols, hdrs = [], **kwargs):
     """The runtime: lib<name>.so for the wheel, and <name> for programs to depend on.
 
-    The shared library finds TensorFlow's beside itself ($ORIGIN) and needs both of them.
-
-    Args:
-      name: of the library, without lib and .so.
-      deps: the tfms_cc_library targets that it is made of.
-      exported_symbols: a version script; it lists all that the library exports.
-      hdrs: public headers.
-      **kwargs: as for cc_binary and cc_library both, such as `visibility`.
+    The shared library finds TensorFlow's beside itself ($ORIGIN) and needs both of them. The version
+    script `exported_symbols` lists all that it exports; `hdrs` are public headers.
     """
     shared = "lib%s.so" % name
     libraries = [
@@ -159,16 +135,7 @@ def tfms_cc_runtime(name, deps, exported_symbols, hdrs = [], **kwargs):
     )
 
 def tfms_cc_binary(name, deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
-    """A program.
-
-    Args:
-      name: of the target.
-      deps: tfms_cc_library targets.
-      runtime: a tfms_cc_runtime target's name, if the program is to load it before TensorFlow.
-      copts: compiler options beside the usual ones.
-      linkopts: linker options beside the usual ones.
-      **kwargs: as for cc_binary.
-    """
+    """A program, as cc_binary; `runtime` names a tfms_cc_runtime to be loaded before TensorFlow."""
     native.cc_binary(
         name = name,
         copts = tfms_copts(copts),
@@ -178,18 +145,7 @@ def tfms_cc_binary(name, deps = [], runtime = None, copts = [], linkopts = [], *
     )
 
 def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
-    """A test, with GoogleTest's own main.
-
-    Args:
-      name: of the target.
-      srcs: <name>.cc, if they are not given.
-      size: as for cc_test.
-      deps: tfms_cc_library targets.
-      runtime: a tfms_cc_runtime target's name, if the test is to load it before TensorFlow.
-      copts: compiler options beside the usual ones.
-      linkopts: linker options beside the usual ones.
-      **kwargs: as for cc_test.
-    """
+    """A test with GoogleTest's own main, of <name>.cc; otherwise as tfms_cc_binary and cc_test."""
     native.cc_test(
         name = name,
         size = size,
@@ -205,12 +161,7 @@ def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, c
     )
 
 def tfms_search_test(name, **kwargs):
-    """A test of --config=search, which other builds leave out (.bazelrc).
-
-    Args:
-      name: of the target.
-      **kwargs: as for tfms_cc_test.
-    """
+    """A test of --config=search, which other builds leave out (.bazelrc)."""
     tfms_cc_test(
         name = name,
         tags = ["search"],

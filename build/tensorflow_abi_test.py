@@ -3,13 +3,12 @@
 """What the runtime needs is found, and what another wheel lacks is named."""
 
 import pathlib
-import subprocess
-import zipfile
 
 import pytest
 
 import stock_wheel
 import tensorflow_abi
+from fakes import compile_library, make_zip
 
 TENSORFLOW = """
 namespace absl { namespace lts_20250814 { struct Status {}; } }
@@ -28,23 +27,13 @@ USED = "tensorflow/core/used.h"
 HEADERS = {USED: "int used;\n", "tensorflow/core/unused.h": "int unused;\n"}
 
 
-def library(path: pathlib.Path, source: str) -> pathlib.Path:
-    command = ["g++", "-shared", "-fPIC", "-O0", "-xc++", "-", "-o", str(path)]
-    subprocess.run(command, input=source, text=True, check=True)
-    return path
-
-
 def wheel(folder: pathlib.Path, source: str, headers: dict[str, str]) -> pathlib.Path:
     """A wheel of TensorFlow's with one library twice, and some headers."""
     folder.mkdir(exist_ok=True)
-    built = library(folder / "built.so", source)
-    path = folder / "tensorflow-9.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in stock_wheel.LIBRARIES:
-            archive.write(built, f"tensorflow/{name}")
-        for name, text in headers.items():
-            archive.writestr(f"tensorflow/include/{name}", text)
-    return path
+    built = compile_library(folder / "built.so", source).read_bytes()
+    files = {f"tensorflow/include/{name}": text for name, text in headers.items()}
+    libraries = dict.fromkeys((f"tensorflow/{name}" for name in stock_wheel.LIBRARIES), built)
+    return make_zip(folder / "tensorflow-9.whl", {**libraries, **files})
 
 
 @pytest.fixture
@@ -55,7 +44,7 @@ def needed(tmp_path: pathlib.Path) -> tensorflow_abi.Abi:
     (sources / "runtime.cc").write_text(RUNTIME)
     (sources / "runtime_test.cc").write_text('#include "tensorflow/core/unused.h"\n')
     (sources / "exports.lds").write_text("{ global: _Z8Replaced*; _Z3Own*; local: *; };")
-    built = library(tmp_path / "runtime.so", RUNTIME.replace("#include", "//"))
+    built = compile_library(tmp_path / "runtime.so", RUNTIME.replace("#include", "//"))
     return tensorflow_abi.needed_of(built, sources, wheel(tmp_path / "base", TENSORFLOW, HEADERS))
 
 
@@ -63,11 +52,8 @@ def test_what_is_called_replaced_and_included(needed: tensorflow_abi.Abi) -> Non
     assert needed.symbols == {"_Z6CalledN4absl12lts6StatusE"}
     assert needed.replaced == {"_Z8Replacedv"}
     assert list(needed.headers) == [USED]
-    assert [line.split()[0] for line in str(needed).splitlines()] == [
-        "symbol",
-        "replaced",
-        "header",
-    ]
+    kinds = [line.split()[0] for line in str(needed).splitlines()]
+    assert kinds == ["symbol", "replaced", "header"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@
 
 import pathlib
 import re
-import sys
 
 import pytest
 from multistream.testing import kit
@@ -71,7 +70,3 @@ def test_example_gives_what_one_stream_gives(name: str) -> None:
     lines = done.stdout.splitlines()
     for expression in PRINTED[name]:
         assert any(re.fullmatch(expression, line) for line in lines), (expression, lines)
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -101,7 +101,3 @@ def test_pip_is_heard_only_if_it_fails(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 3
     assert "a new release of pip" in done.stderr.lower()
     assert (tmp_path / "log").read_text().count("WARNING: a location") == 2
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -23,7 +23,7 @@ zoo=
 if [[ "${1:-}" == --zoo ]]; then
   shift
   zoo=true
-  bench=benchmarks/zoo/main.py
+  bench=benchmarks/zoo/command.py
 fi
 python="${VENV}/bin/python"
 # Reading the arguments takes NumPy, which comes with the wheel.
@@ -52,7 +52,5 @@ if ! has_gpu; then
   export TF_MULTI_STREAM_EMULATED_GPUS="${TF_MULTI_STREAM_EMULATED_GPUS:-1}"
 fi
 stage "benchmark" "What failed is said above."
-status=0
-"${python}" "${bench}" "$@" || status=$?
 trap - EXIT
-exit "${status}"
+exec "${python}" "${bench}" "$@"

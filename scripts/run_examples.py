@@ -23,17 +23,6 @@ EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
 COUNT_GPUS = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
 
 
-def environment(example: pathlib.Path, emulated: bool) -> dict[str, str]:
-    """Finds the variables that an example runs with.
-
-    On emulated GPUs, there are as many as in the command in the example's docstring, or one.
-    """
-    if not emulated:
-        return dict(os.environ)
-    found = re.search(rf"{EMULATED}=(\d+) ", example.read_text())
-    return {**os.environ, EMULATED: found[1] if found else "1"}
-
-
 def main() -> int:
     """Runs what the command line says and returns the exit status."""
     paths = (path for path in EXAMPLES.glob("*.py") if not path.stem.endswith("_test"))
@@ -67,9 +56,13 @@ def main() -> int:
     failed = []
     for name in wanted:
         print(f"\n{name}", flush=True)
+        variables = dict(os.environ)
+        if emulated:  # as many as in the command in the example's docstring, or one
+            found = re.search(rf"{EMULATED}=(\d+) ", known[name].read_text())
+            variables[EMULATED] = found[1] if found else "1"
         done = subprocess.run(
             [sys.executable, str(known[name])],
-            env=environment(known[name], emulated),
+            env=variables,
             stderr=subprocess.PIPE,
             text=True,
             check=False,

@@ -31,7 +31,5 @@ stage "wheel in .venv" "The error above says why."
 install_wheel_of_python "$(python_tag)"
 
 stage "soak" "What failed is said above, with the seed that draws the same again."
-status=0
-"${VENV}/bin/python" "${soak}" "$@" || status=$?
 trap - EXIT
-exit "${status}"
+exec "${VENV}/bin/python" "${soak}" "$@"

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .models import Weights
 from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
@@ -50,11 +51,11 @@ class JaxProgram(Program):
     def __init__(self, workload: Workload, spec: Spec) -> None:
         super().__init__(workload, spec)
         jax.config.update("jax_enable_x64", True)  # ids are int64
-        self._weights = {
-            name: jnp.asarray(value) for name, value in workload.weights(spec.size).items()
-        }
-        compute, ops = workload.compute(spec.size), JaxOps()
-        self._function = jax.jit(lambda weights, x: compute(ops, weights, x))
+        compute, ops, drawn = workload.compute(spec.size), JaxOps(), Weights(jnp.asarray)
+        with jax.disable_jit():  # a loop would draw weights of its own
+            compute(ops, drawn, workload.inputs(spec.size, 1)[0])
+        self._weights = drawn.values
+        self._function = jax.jit(lambda weights, x: compute(ops, Weights(values=weights), x))
 
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
         return np.asarray(self._function(self._weights, x))

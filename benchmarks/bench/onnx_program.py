@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+from .models import Weights
 from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
@@ -60,7 +61,7 @@ class OnnxOps(NumpyOps):
         return made if outputs > 1 else made[0]
 
     def weight(self, value: np.ndarray) -> Value:
-        """As NumpyOps: an initializer."""
+        """Writes an initializer."""
         name = next(self._names)
         self.weights.append(numpy_helper.from_array(value, name))
         return Value(self, name, value.shape)
@@ -117,8 +118,7 @@ def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
     """Writes a workload as an ONNX model, with an input `x` like the example, and an output `y`."""
     sizes = workload.sizes[size]
     ops = OnnxOps(head_width=sizes.get("width", 1) // sizes.get("heads", 1))
-    weights = {name: ops.weight(value) for name, value in workload.weights(size).items()}
-    result = workload.compute(size)(ops, weights, Value(ops, "x", example.shape))
+    result = workload.compute(size)(ops, Weights(ops.weight), Value(ops, "x", example.shape))
     ops.nodes.append(helper.make_node("Identity", [result.name], ["y"]))
     kind = helper.np_dtype_to_tensor_dtype(example.dtype)
     x = helper.make_tensor_value_info("x", kind, example.shape)

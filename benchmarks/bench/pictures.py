@@ -15,7 +15,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from .peers import PEERS
 from .results import Results, Row
@@ -95,8 +95,8 @@ class Picture:
     x: str  # what its x axis is
     y: str
     lines: Sequence[Line]  # what is drawn
-    log_x: bool = False  # whether the x axis is logarithmic, to base 10; otherwise it is to base 2
-    log_y: bool = False  # whether the y axis is logarithmic; otherwise it begins at 0
+    # Whether both axes are logarithmic, to base 10; otherwise x is to base 2, and y begins at 0.
+    logarithmic: bool = False
 
 
 def pictures(results: Results, workload: Workload) -> list[Picture]:
@@ -135,8 +135,7 @@ def pictures(results: Results, workload: Workload) -> list[Picture]:
                 "queries a second; a point for each number of clients",
                 "p99, ms",
                 _lines(of_best, lambda row: row.median("queries_per_second"), "p99_ms"),
-                log_x=True,
-                log_y=True,
+                logarithmic=True,
             ),
             _memory(name, title, rows),
         ]
@@ -204,19 +203,13 @@ def draw(picture: Picture, theme: Theme, note: str = "") -> Figure:
     legend_lines = (len(picture.lines) + 1) // 2 + bool(note)
     below = 0.45 + _LEGEND_LINE * legend_lines + 0.05
     height = _HEIGHT + below
-    settings = {
-        "font.size": _POINTS,
-        "font.family": "sans-serif",
-        "text.color": theme["ink"],
-        "axes.labelcolor": theme["ink"],
-        "xtick.color": theme["ink"],
-        "ytick.color": theme["ink"],
-        "axes.edgecolor": theme["faint"],
-        "grid.color": theme["faint"],
-        "axes.facecolor": theme["ground"],
-        "figure.facecolor": theme["ground"],
+    colours = {
+        "ink": ("text.color", "axes.labelcolor", "xtick.color", "ytick.color"),
+        "faint": ("axes.edgecolor", "grid.color"),
+        "ground": ("axes.facecolor", "figure.facecolor"),
     }
-    with mpl.rc_context(settings):
+    settings = {part: theme[name] for name, parts in colours.items() for part in parts}
+    with mpl.rc_context({"font.size": _POINTS, "font.family": "sans-serif", **settings}):
         figure = Figure(figsize=(_WIDTH, height))
         axes = figure.add_axes((0.155, below / height, 0.82, (_HEIGHT - 0.3) / height))
         for line in picture.lines:
@@ -258,34 +251,24 @@ def _set_axes(axes: Any, picture: Picture) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     readable = FuncFormatter(lambda value, _: _number(value))
-    axes.yaxis.set_major_formatter(readable)
-    if picture.log_x:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(readable)
-    else:
+    if not picture.logarithmic:
+        axes.yaxis.set_major_formatter(readable)
         axes.set_xscale("log", base=2)
         marks = sorted({x for line in picture.lines if not line.level for x in line.x} or {1})
         axes.set_xticks(marks, [f"{x:g}" for x in marks])
         axes.xaxis.set_minor_locator(NullLocator())
         if len(marks) == 1:
             axes.set_xlim(marks[0] / 1.5, marks[0] * 1.5)
-    if picture.log_y:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(readable)
-    else:
         axes.set_ylim(bottom=0)
-    for axis, is_log in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
-        if is_log:  # less than two powers of ten would have one label, or none
-            low, high = axis.get_view_interval()
-            first_digits = "25" if high / low < 100 else ""
-            axis.set_minor_formatter(
-                FuncFormatter(
-                    lambda value, _, of=first_digits: (
-                        _number(value) if f"{value:e}"[0] in of else ""
-                    )
-                )
-            )
-            axis.set_tick_params(which="minor", labelsize=_POINTS - 1.5)
+        return
+    axes.loglog()
+    some = FuncFormatter(lambda value, _: _number(value) if f"{value:e}"[0] in "25" else "")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(readable)
+        low, high = axis.get_view_interval()
+        # Less than two powers of ten would have one label, or none.
+        axis.set_minor_formatter(some if high / low < 100 else NullFormatter())
+        axis.set_tick_params(which="minor", labelsize=_POINTS - 1.5)
 
 
 def _number(value: float) -> str:
@@ -304,7 +287,7 @@ def svg(picture: Picture, note: str = "") -> str:
     return text
 
 
-def _saved(picture: Picture, theme: Theme, kind: str, note: str = "") -> bytes:
+def _saved(picture: Picture, theme: Theme, kind: str, note: str) -> bytes:
     file = io.BytesIO()
     figure = draw(picture, theme, note)
     # Names inside the file are made of the salt: pictures of one page must not share any.

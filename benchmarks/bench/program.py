@@ -73,10 +73,6 @@ class NumpyOps:
 
     module: Any = np
 
-    def weight(self, value: np.ndarray) -> Any:
-        """What a model uses for a weight."""
-        return value
-
     def gather(self, table: Any, ids: Any) -> Any:
         """Rows [..., width] of a table [rows, width], for ids [...]."""
         return table[ids]

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was measured, as a JSON file."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import pathlib
 import statistics
+import types
+import typing
 from collections.abc import Sequence
 from typing import Any
 
-from .sweep import Configuration, Team
+from .sweep import Configuration
 
 SCHEMA = 1
 
@@ -143,43 +143,29 @@ def merge(runs: Sequence[Results]) -> Results:
     )
 
 
-# What a field of that annotation may be in JSON; of others anything.
-_ALLOWED: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "float | None": (int, float, type(None)),
-    "str": (str,),
-    "bool": (bool,),
-    "list[str]": (list,),
-    "list[Row]": (list,),
-    "list[Round]": (list,),
-    "dict[str, str]": (dict,),
-}
-# Fields that are dataclasses, or lists of them.
-_NESTED: dict[str, Any] = {"configuration": Configuration, "team": Team}
-_LISTS: dict[str, Any] = {"rows": Row, "rounds": Round}
+# What JSON may give for a field's type, where that is not the type alone.
+_ALLOWED: dict[Any, Any] = {float: (int, float), float | None: (int, float, types.NoneType)}
 
 
 def _make(kind: Any, data: Any, at: str) -> Any:
-    """Makes a dataclass of a JSON object; an error names the field."""
-    if not isinstance(data, dict):
-        raise ResultsError(f"'{at}' is no object")
-    prefix = f"{at}." if at else ""
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    for name, field in fields.items():
+    """Makes what a type hint says, such as a dataclass, of JSON; an error names the field."""
+    is_object = dataclasses.is_dataclass(kind)
+    allowed = dict if is_object else typing.get_origin(kind) or kind
+    allowed = _ALLOWED.get(kind, allowed)
+    if not isinstance(data, allowed) or (isinstance(data, bool) and kind is not bool):
+        name = getattr(kind, "__name__", kind)
+        raise ResultsError(f"'{at}' is {data!r}, and should be {name}")
+    if isinstance(data, list):
+        (of,) = typing.get_args(kind)
+        return [_make(of, one, f"{at}[{i}]") for i, one in enumerate(data)]
+    if not is_object:
+        return data
+    hints, prefix = typing.get_type_hints(kind), f"{at}." if at else ""
+    for field in dataclasses.fields(kind):
         optional = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
-        if name not in data and not optional:
-            raise ResultsError(f"'{prefix}{name}' is missing")
-    made: dict[str, Any] = {}
-    for name, value in data.items():
-        where = f"{prefix}{name}"
-        if name not in fields:
-            raise ResultsError(f"'{where}' is unknown")
-        allowed: Any = _ALLOWED.get(str(fields[name].type), (object,))
-        if not isinstance(value, allowed) or (isinstance(value, bool) and int in allowed):
-            raise ResultsError(f"'{where}' is {value!r}, and should be {fields[name].type}")
-        if name in _LISTS:
-            made[name] = [_make(_LISTS[name], one, f"{where}[{i}]") for i, one in enumerate(value)]
-        else:
-            made[name] = _make(_NESTED[name], value, where) if name in _NESTED else value
-    return kind(**made)
+        if field.name not in data and not optional:
+            raise ResultsError(f"'{prefix}{field.name}' is missing")
+    for name in data:
+        if name not in hints:
+            raise ResultsError(f"'{prefix}{name}' is unknown")
+    return kind(**{name: _make(hints[name], x, prefix + name) for name, x in data.items()})

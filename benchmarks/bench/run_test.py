@@ -4,7 +4,7 @@
 
 import dataclasses
 import pathlib
-import time
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,17 +24,12 @@ CAPTURED = Team("mlp", "captured", 2)
 
 @dataclasses.dataclass
 class Fake:
-    """A fleet and its workers in one.
+    """A fleet and its workers in one, and the clock."""
 
-    Args:
-        fails: teams whose processes do not start.
-        breaks: configurations whose measurement fails.
-        seconds: of a measurement.
-    """
-
-    fails: Sequence[Team] = ()
-    breaks: Sequence[Configuration] = ()
-    seconds: float = 0.0
+    fails: Sequence[Team] = ()  # do not start
+    breaks: Sequence[Configuration] = ()  # their measurement fails
+    seconds: float = 0.0  # of a measurement
+    now: float = 0.0
     memory_mib: float = 5.0
     done: list[Configuration] = dataclasses.field(default_factory=list)
 
@@ -65,22 +60,23 @@ class Fake:
     def measure(self, of: Configuration, *_: object) -> Round:
         if of in self.breaks:
             raise WorkerError("it broke")
-        time.sleep(self.seconds)
+        self.now += self.seconds
         self.done.append(of)
         return row(of, [7.0]).rounds[0]
 
 
 def measured(
-    fake: "Fake", monkeypatch: pytest.MonkeyPatch, peers: str = "stock,captured", **effort: Any
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, **effort: Any
 ) -> tuple[Results, list[str]]:
     """What a run of `mlp` gives, and what it says."""
     monkeypatch.setattr(run, "Fleet", fake)
+    monkeypatch.setattr(run, "time", types.SimpleNamespace(monotonic=lambda: fake.now))
     all_effort = run.Effort(
         **{"seconds": 1.0, "rounds": 3, "warm_seconds": 0.0, "minutes": 9.0, **effort}
     )
     found, said = results(), list[str]()
     found.left_out.clear()
-    chosen = [PEERS[name] for name in peers.split(",")]
+    chosen = [PEERS["stock"], PEERS["captured"]]
     folder = pathlib.Path("nowhere")
     one = run.Run(found, chosen, SWEEP, all_effort, {}, {}, folder, said.append, lambda: None)
     one.all([WORKLOADS["mlp"]])

@@ -13,7 +13,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
 
-from .convolutions import MODELS, Layers, on_group
+from .models import Weights
 from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
@@ -37,9 +37,6 @@ class TensorFlowOps(NumpyOps):
     def __init__(self, marks: bool, trained: bool) -> None:
         self._marks = marks
         self._trained = trained
-
-    def weight(self, value: np.ndarray) -> Any:
-        return tf.Variable(value) if self._trained or value.nbytes > LARGEST_CONSTANT else value
 
     def concat(self, parts: Sequence[Any]) -> Any:
         return tf.concat(parts, -1)
@@ -70,8 +67,10 @@ class TensorFlowOps(NumpyOps):
         )[1]
 
     def branch(self, number: int) -> Any:
-        """A scope of a stream group, where the peer marks branches."""
-        return on_group(number, self._marks)
+        """A scope of a stream group, counted round, where the peer marks branches."""
+        if not self._marks:
+            return contextlib.nullcontext()
+        return tf.cuda.stream_scope(tf.cuda.get_stream(number % tf.cuda.stream_group_count()))
 
 
 class _Copy:
@@ -80,22 +79,22 @@ class _Copy:
     def __init__(self, workload: Workload, spec: Spec, device: str) -> None:
         self.device = device
         self._trained = workload.training
-        marks = bool(spec.options.get("marks"))
-        with tf.device(device):
-            if workload.convolutions:
-                layers, sizes = Layers(), workload.sizes[spec.size]
-                self._model = MODELS[workload.convolutions](layers, sizes, marks)
-                variables = layers.variables
-            else:
-                ops = TensorFlowOps(marks, workload.training)
-                compute = workload.compute(spec.size)
-                weights = {
-                    name: ops.weight(value) for name, value in workload.weights(spec.size).items()
-                }
-                self._model = lambda x: compute(ops, weights, x)
-                variables = [w for w in weights.values() if isinstance(w, tf.Variable)]
-        self.variables = variables
-        self._first = [v.numpy() for v in variables] if workload.training else []
+        compute = workload.compute(spec.size)
+        ops = TensorFlowOps(bool(spec.options.get("marks")), workload.training)
+        has_variables = workload.training or workload.convolutions
+
+        def make(value: np.ndarray) -> Any:
+            large = value.nbytes > LARGEST_CONSTANT
+            return tf.Variable(value) if has_variables or large else value
+
+        weights = Weights(make)
+        with tf.device(device):  # draws them
+            compute(
+                TensorFlowOps(False, False), weights, tf.constant(workload.inputs(spec.size, 1)[0])
+            )
+        self._model = lambda x: compute(ops, weights, x)
+        self.variables = [w for w in weights.values.values() if isinstance(w, tf.Variable)]
+        self._first = [v.numpy() for v in self.variables] if workload.training else []
         compiled = bool(spec.options.get("compiled"))
         self._function = tf.function(self.compute, jit_compile=compiled or None, autograph=False)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .models import Weights
 from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
@@ -100,12 +101,11 @@ class TorchProgram(Program):
         # As TensorFlow, XLA and ONNX Runtime do by themselves.
         torch.backends.cuda.matmul.allow_tf32 = True
         where = "cuda" if self._cuda else "cpu"
-        weights = {
-            name: torch.from_numpy(value).to(where)
-            for name, value in workload.weights(spec.size).items()
-        }
         compute, ops = workload.compute(spec.size), TorchOps()
+        weights = Weights(lambda value: torch.from_numpy(value).to(where))
         self._model = lambda x: compute(ops, weights, x)
+        with torch.no_grad():  # draws the weights
+            self._model(torch.from_numpy(workload.inputs(spec.size, 1)[0]).to(where))
         self._made: dict[Any, list[Client]] = {}
         self._clients: list[Client] = []
 

@@ -4,6 +4,7 @@
 
 import dataclasses
 import functools
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ INPUTS = 8
 # another order, and which multiply with the 10 bits of TensorFloat-32.
 TOLERANCE = 0.02
 SIZES = ("small", "full")
+# Of the sizes of a workload, those that models find in their inputs.
+OF_INPUTS = ("tokens", "times", "image", "colours")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,32 +28,26 @@ class Workload:
 
     name: str  # in command lines and results
     title: str  # what it is, in a few words
-    sizes: Mapping[str, Mapping[str, int]]  # of `small` and `full`, the arguments of `draw`
+    sizes: Mapping[str, Mapping[str, int]]  # of `small` and `full`, the arguments of `model`
     batches: tuple[int, ...]  # rows of a query; the first one is used where one is enough
-    # Makes the weights; None for a model of convolutions.py, named by `convolutions`.
-    draw: Callable[..., models.Arrays] | None = None
-    model: Callable[..., Any] | None = None  # what it computes, see models.py.
-    settings: tuple[str, ...] = ()  # which of the sizes `model` takes as well
-    shape: tuple[str, ...] = ()  # names of sizes that follow the batch in the shape of an input
+    shape: tuple[str, ...]  # names of sizes that follow the batch in the shape of an input
+    # What it computes, see models.py; None for a function of convolutions.py.
+    model: Callable[..., Any] | None = None
     below: str = ""  # name of the size that ids are below; empty if the inputs are float32
-    convolutions: str = ""  # name in `convolutions.MODELS`, which are TensorFlow's alone.
+    convolutions: str = ""  # name of that function; these models are TensorFlow's alone
     training: bool = False  # whether a query is a step of gradient descent, and its result the loss
     # Whether TensorFlow's own kernels give the same bits in each process: cuDNN's algorithms are
     # chosen by time.
     same_bits: bool = True
 
-    def weights(self, size: str) -> models.Arrays:
-        """Draws the weights of a size, float32, by name."""
-        assert self.draw is not None
-        of_inputs = {"tokens", "times"} & set(self.shape)
-        return self.draw(**{k: v for k, v in self.sizes[size].items() if k not in of_inputs})
-
-    def compute(self, size: str) -> models.Model:
+    def compute(self, size: str) -> Callable[[Any, models.Weights, Any], Any]:
         """The model of a size: a function of operations, weights and an input."""
-        assert self.model is not None
-        return functools.partial(
-            self.model, **{name: self.sizes[size][name] for name in self.settings}
-        )
+        model = self.model
+        if model is None:
+            module = importlib.import_module(f"{__package__}.convolutions")
+            model = getattr(module, self.convolutions)
+        sizes = self.sizes[size].items()
+        return functools.partial(model, **{k: v for k, v in sizes if k not in OF_INPUTS})
 
     def inputs(self, size: str, batch: int) -> list[np.ndarray]:
         """Draws `INPUTS` arrays [batch, ...] of int64 ids or float32."""
@@ -95,9 +92,7 @@ def _towers(towers: int) -> Workload:
         f"training of a wide part and {towers} deep towers, batch 128",
         _sizes("towers rows width layers", (towers, 200, 4, 2), (towers, 100_000, 64, 12)),
         batches=(128,),
-        draw=models.draw_wide_and_deep,
         model=models.wide_and_deep,
-        settings=("layers",),
         shape=("towers",),
         below="rows",
         training=True,
@@ -111,9 +106,7 @@ def _transformer(name: str, title: str, batches: tuple[int, ...], full: Sequence
         title,
         _sizes(names, (1, 50, 8, 2, 2, 4), full),
         batches=batches,
-        draw=models.draw_transformer,
         model=models.transformer,
-        settings=("layers", "heads"),
         shape=("tokens",),
         below="words",
     )
@@ -125,7 +118,6 @@ _ALL = (
         "24 lookups, their products, 3 dense layers: about 300 small kernels; batch 16",
         _sizes("features rows width hidden", (4, 50, 4, 8), (24, 100, 8, 32)),
         batches=(16,),
-        draw=models.draw_recommender,
         model=models.recommender,
         shape=("features",),
         below="rows",
@@ -135,7 +127,6 @@ _ALL = (
         "26 tables of 100,000 rows, the products of all pairs, 3 dense layers; batch 64",
         _sizes("features rows width hidden", (4, 50, 4, 8), (26, 100_000, 64, 256)),
         batches=(64,),
-        draw=models.draw_dlrm,
         model=models.dlrm,
         shape=("features",),
         below="rows",
@@ -151,7 +142,6 @@ _ALL = (
         "an LSTM of width 128, 32 times, in a loop; batch 8",
         _sizes("inputs width outputs times", (3, 4, 2, 3), (64, 128, 10, 32)),
         batches=(8,),
-        draw=models.draw_lstm,
         model=models.lstm,
         shape=("times", "inputs"),
     ),
@@ -160,7 +150,6 @@ _ALL = (
         "two dense layers, batch 16: bound by Python",
         _sizes("inputs hidden outputs", (4, 8, 2), (64, 128, 10)),
         batches=(16,),
-        draw=models.draw_mlp,
         model=models.mlp,
         shape=("inputs",),
     ),
@@ -179,9 +168,7 @@ _ALL = (
         "training of 4 branches of 24 dense layers, batch 32",
         _sizes("branches width layers", (4, 4, 2), (4, 64, 24)),
         batches=(32,),
-        draw=models.draw_branches,
         model=models.sum_of_branches,
-        settings=("branches", "layers"),
         shape=("width",),
         training=True,
     ),

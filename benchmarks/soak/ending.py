@@ -20,6 +20,7 @@ import tensorflow as tf
 from models import (
     CASES,
     GPU,
+    ROWS,
     WIDTH,
     Results,
     Work,
@@ -30,7 +31,6 @@ from models import (
     new_session,
     on_gpu,
     random_of,
-    rows,
     tf1,
 )
 from tally import Tally
@@ -121,7 +121,7 @@ class Cancellations(Work):
         with tf.device("/CPU:0"):
             self.queue = tf.queue.FIFOQueue(100, tf.float32, shapes=[[]])
 
-        @on_gpu(rows())
+        @on_gpu(ROWS)
         def waits(x: Any) -> Any:
             with tf.device("/CPU:0"):
                 one = self.queue.dequeue()

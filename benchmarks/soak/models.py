@@ -22,6 +22,7 @@ GPU = "/GPU:0"
 WIDTH = 64
 # Inputs of a kind of work that serves.
 CASES = 8
+ROWS = tf.TensorSpec([None, WIDTH], name="x")  # a batch
 
 Results = dict[str, np.ndarray]
 
@@ -117,11 +118,6 @@ def branch_weights(place: Place, name: str) -> list[list[Any]]:
 def branch_variables(place: Place, name: str) -> list[list[Any]]:
     """Weights of `branches`, as variables on the current device."""
     return [[tf.Variable(w) for w in row] for row in branch_weights(place, name)]
-
-
-def rows(name: str = "x", width: int = WIDTH) -> Any:
-    """The specification of a batch of rows."""
-    return tf.TensorSpec([None, width], name=name)
 
 
 def on_gpu(*specs: Any) -> Callable[[Callable[..., Any]], Any]:

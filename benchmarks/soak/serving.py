@@ -11,6 +11,7 @@ import tensorflow as tf
 from models import (
     CASES,
     GPU,
+    ROWS,
     WIDTH,
     Results,
     Work,
@@ -24,7 +25,6 @@ from models import (
     on_gpu,
     placed_model,
     random_of,
-    rows,
     tf1,
 )
 from tally import Tally, distance
@@ -73,7 +73,7 @@ class Function(Serving):
             layers = branch_variables(self.place, self.name)
             table = tf.Variable(matrix(random_of(self.place, self.name), 512, WIDTH))
 
-        @on_gpu(rows())
+        @on_gpu(ROWS)
         def model(x: Any) -> Any:
             ids = tf.cast(tf.abs(x[:, :4]) * 100.0, tf.int32) % 512
             looked_up = tf.reduce_max(tf.gather(table, ids), axis=1)
@@ -117,7 +117,7 @@ class SavedModel(Serving):
         module = tf.Module()
         module.layers = branch_variables(self.place, self.name)
 
-        @tf.function(input_signature=[rows()])
+        @tf.function(input_signature=[ROWS])
         def serve(x: Any) -> dict[str, Any]:
             return {"y": branches(self.place, x, module.layers, scoped=True)}
 
@@ -251,14 +251,14 @@ class NestedCalls(Serving):
         with tf.device(GPU):
             first, second, third = (tf.Variable(matrix(draw, WIDTH, WIDTH)) for _ in range(3))
 
-        @on_gpu(rows())
+        @on_gpu(ROWS)
         def inner(x: tf.Tensor) -> tf.Tensor:
             return tf.tanh(tf.matmul(x, second))
 
         def in_numpy(x: np.ndarray) -> np.ndarray:
             return np.asarray(inner(tf.constant(x)))
 
-        @on_gpu(rows())
+        @on_gpu(ROWS)
         def outer(x: tf.Tensor) -> tf.Tensor:
             hidden = tf.numpy_function(in_numpy, [tf.matmul(x, first)], tf.float32)
             return tf.matmul(tf.ensure_shape(hidden, [None, WIDTH]), third)
@@ -326,13 +326,13 @@ class Compiled(Serving):
         with tf.device(GPU):
             layers = branch_variables(self.place, self.name)[0]
 
-        @tf.function(jit_compile=True, input_signature=[rows()])
+        @tf.function(jit_compile=True, input_signature=[ROWS])
         def compiled(x: tf.Tensor) -> tf.Tensor:
             for w in layers:
                 x = tf.tanh(tf.matmul(x, w))
             return x
 
-        self.functions = [compiled, on_gpu(rows())(lambda x: compiled(x) + 1.0)]
+        self.functions = [compiled, on_gpu(ROWS)(lambda x: compiled(x) + 1.0)]
         # Results of this process; on an emulated GPU all calls of a process give the same bits.
         self.own: Results = {}
 
@@ -373,7 +373,7 @@ class Evictions(Serving):
             shapes = (WIDTH, self.wide), (self.wide, 8)
             first, second = (tf.Variable(matrix(draw, *shape)) for shape in shapes)
 
-        @on_gpu(rows())
+        @on_gpu(ROWS)
         def model(x: tf.Tensor) -> tf.Tensor:
             hidden = tf.tanh(tf.matmul(x, first))
             return tf.matmul(tf.tanh(hidden * 2.0) + hidden, second)

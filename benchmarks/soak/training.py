@@ -13,6 +13,7 @@ import tensorflow as tf
 from draw import KINDS
 from models import (
     GPU,
+    ROWS,
     WIDTH,
     Results,
     Work,
@@ -25,7 +26,6 @@ from models import (
     on_gpu,
     placed_model,
     random_of,
-    rows,
     tf1,
 )
 from tally import Tally
@@ -184,7 +184,7 @@ class MixedPrecision(Training):
         self.variables = [*layers, *(v.value for v in optimizer.variables)]
         self.values = [v.numpy() for v in self.variables]
 
-        @on_gpu(rows())
+        @on_gpu(ROWS)
         def step(x: Any) -> Any:
             with tf.GradientTape() as tape:
                 y = tf.cast(x, tf.float16)

@@ -46,10 +46,10 @@ def total(field: str) -> int:
     return sum(getattr(group, field) for group in tf.cuda.stream_stats())
 
 
-def least_median_most(values: Sequence[float], digits: int = 1) -> dict[str, float]:
+def least_median_most(values: Sequence[float]) -> dict[str, float]:
     """The least, the median and the most, rounded."""
     three = {"min": min(values), "median": statistics.median(values), "max": max(values)}
-    return {name: round(float(value), digits) for name, value in three.items()}
+    return {name: round(float(value), 1) for name, value in three.items()}
 
 
 def watch_memory() -> Watcher:

@@ -24,7 +24,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from programs import above_zero, names_of
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from bench.gpu import describe
+from programs import above_zero, gpus_are_emulated, names_of
 
 from zoo.models import names
 
@@ -55,7 +58,7 @@ class ModelError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
     options = _parse(arguments)
-    gpu = _gpu()
+    gpu = "emulated" if gpus_are_emulated() else describe()["gpu"]
     rows, failed = [], 0
     chosen = [
         (model, mode)
@@ -166,13 +169,6 @@ def _run(variables: dict[str, str], *arguments: str, program: str = "zoo.program
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _gpu() -> str:
-    if os.environ.get("TF_MULTI_STREAM_EMULATED_GPUS"):
-        return "emulated"
-    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")[0]
-
-
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench.sh --zoo", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -184,3 +180,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=above_zero, default=2.0, help="of each measurement")
     parser.add_argument("--csv", help="write the table to this file")
     return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

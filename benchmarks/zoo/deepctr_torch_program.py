@@ -22,7 +22,9 @@ from client_threads import run_clients
 from deepctr_torch.inputs import DenseFeat, SparseFeat, VarLenSparseFeat
 from deepctr_torch.models import DeepFM
 
-_BATCH, _ROWS, _CLIENTS, _INPUTS = 16, 1000, 16, 6
+from zoo.sizes import BATCH, ROWS, deepfm_inputs
+
+_CLIENTS, _INPUTS = 16, 6
 
 
 def main(seconds: float) -> None:
@@ -32,13 +34,13 @@ def main(seconds: float) -> None:
     deepctr_torch.inputs.SequencePoolingLayer = functools.cache(
         deepctr_torch.inputs.SequencePoolingLayer
     )
-    columns = [SparseFeat(f"C{i}", _ROWS, embedding_dim=8) for i in range(26)]
+    columns = [SparseFeat(f"C{i}", ROWS, embedding_dim=8) for i in range(26)]
     columns += [DenseFeat(f"I{i}", 1) for i in range(13)]
     columns += [VarLenSparseFeat(SparseFeat("genres", 50, embedding_dim=8), 10, "mean")]
     model = DeepFM(columns, columns, device="cuda:0").eval()
 
     random = np.random.RandomState(0)
-    inputs = [_arrays(random) for _ in range(_INPUTS)]
+    inputs = [deepfm_inputs(random) for _ in range(_INPUTS)]
     matrices = [_matrix(model, x) for x in inputs]
     clients = [Client(model, matrices[0], graphs=True) for _ in range(_CLIENTS)]
     expected = []
@@ -64,21 +66,9 @@ def main(seconds: float) -> None:
         print(json.dumps({"inputs": name, **figures, "highest_ms": highest}), flush=True)
 
 
-def _arrays(random: np.random.RandomState) -> dict[str, Any]:
-    def ids(*shape: int, below: int) -> Any:
-        return random.randint(0, below, shape).astype(np.int32)
-
-    genres = ids(_BATCH, 10, below=50) * (random.rand(_BATCH, 10) > 0.4)
-    return {
-        **{f"C{i}": ids(_BATCH, below=_ROWS) for i in range(26)},
-        **{f"I{i}": random.rand(_BATCH, 1).astype(np.float32) for i in range(13)},
-        "genres": genres.astype(np.int32),
-    }
-
-
 def _matrix(model: Any, arrays: dict[str, Any]) -> np.ndarray:
     """The rows that the package's `predict` makes of columns."""
-    of_columns = [arrays[name].reshape(_BATCH, -1) for name in model.feature_index]
+    of_columns = [arrays[name].reshape(BATCH, -1) for name in model.feature_index]
     return np.concatenate(of_columns, axis=-1).astype(np.float32)
 
 

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from zoo.sizes import BATCH, BERT, GPT2, TOKENS
-
-_ROWS = 1000  # of an embedding
+from zoo.sizes import BATCH, BERT, GPT2, ROWS, TOKENS, deepfm_inputs
 
 
 class Made(NamedTuple):
@@ -59,7 +57,7 @@ def _of_keras(model: Any, inputs: Callable[[], Any]) -> Made:
     return Made(lambda x: model(x, training=False), inputs, model)
 
 
-def _ids(random: np.random.RandomState, *shape: int, below: int = _ROWS) -> Any:
+def _ids(random: np.random.RandomState, *shape: int, below: int = ROWS) -> Any:
     return random.randint(0, below, shape).astype(np.int32)
 
 
@@ -82,7 +80,7 @@ def _deepctr_modules() -> tuple[Any, Any]:
 def _deepctr(random: np.random.RandomState, name: str) -> Made:
     """26 categorical columns, 13 numbers, and one column of up to 10 genres."""
     models, feature = _deepctr_modules()
-    columns = [feature.SparseFeat(f"C{i}", _ROWS, embedding_dim=8) for i in range(26)]
+    columns = [feature.SparseFeat(f"C{i}", ROWS, embedding_dim=8) for i in range(26)]
     columns += [feature.DenseFeat(f"I{i}", 1) for i in range(13)]
     columns += [
         feature.VarLenSparseFeat(feature.SparseFeat("genres", 50, embedding_dim=8), 10, "mean")
@@ -92,23 +90,15 @@ def _deepctr(random: np.random.RandomState, name: str) -> Made:
     else:
         model = getattr(models, name)(columns, columns)
 
-    def inputs() -> Any:
-        genres = _ids(random, BATCH, 10, below=50) * (random.rand(BATCH, 10) > 0.4)
-        return {
-            **{f"C{i}": _ids(random, BATCH) for i in range(26)},
-            **{f"I{i}": _floats(random, BATCH, 1) for i in range(13)},
-            "genres": genres.astype(np.int32),
-        }
-
-    return _of_keras(model, inputs)
+    return _of_keras(model, lambda: deepfm_inputs(random))
 
 
 @_model("DeepCTR", "DIN")
 def _din(random: np.random.RandomState, name: str) -> Made:
     """A user, an item, and the items of the user's history, as many as a length says."""
     models, feature = _deepctr_modules()
-    history = feature.SparseFeat("hist_item", _ROWS, embedding_dim=8, embedding_name="item")
-    columns = [feature.SparseFeat(x, _ROWS, embedding_dim=8) for x in ("user", "item")]
+    history = feature.SparseFeat("hist_item", ROWS, embedding_dim=8, embedding_name="item")
+    columns = [feature.SparseFeat(x, ROWS, embedding_dim=8) for x in ("user", "item")]
     columns += [
         feature.DenseFeat("age", 1),
         feature.VarLenSparseFeat(history, 20, length_name="seq_length"),
@@ -155,7 +145,7 @@ def _index(random: np.random.RandomState, name: str) -> Made:
         lookup = layers.StringLookup(vocabulary=[f"k{i}" for i in range(500)])
     query = [lookup, layers.Embedding(501, 32), layers.Dense(32, "relu"), layers.Dense(16)]
     index = tfrs.layers.factorized_top_k.BruteForce(tf.keras.Sequential(query), k=10)
-    index.index(tf.random.stateless_normal([_ROWS, 16], [1, 2]))
+    index.index(tf.random.stateless_normal([ROWS, 16], [1, 2]))
     return Made(index, lambda: _texts(random, BATCH, below=600))
 
 
@@ -239,7 +229,7 @@ def _dlrm(random: np.random.RandomState, name: str) -> Made:
     layers = tf.keras.layers
     x, z = tf.keras.Input((26,), dtype="int32"), tf.keras.Input((13,))
     bottom = layers.Dense(16, "relu")(layers.Dense(64, "relu")(z))
-    rows = [layers.Embedding(_ROWS, 16)(x[:, i]) for i in range(26)]
+    rows = [layers.Embedding(ROWS, 16)(x[:, i]) for i in range(26)]
     stacked = tf.keras.ops.stack([*rows, bottom], 1)
     pairs = tf.keras.ops.matmul(stacked, tf.keras.ops.transpose(stacked, (0, 2, 1)))
     top = layers.Dense(64, "relu")(layers.Concatenate()([layers.Flatten()(pairs), bottom]))
@@ -255,7 +245,7 @@ def _keras_rs(random: np.random.RandomState, name: str) -> Made:
     layers = tf.keras.layers
     x, z = tf.keras.Input((8,), dtype="int32"), tf.keras.Input((16,))
     bottom = layers.Dense(16, "relu")(z)
-    rows = [layers.Embedding(_ROWS, 16)(x[:, i]) for i in range(8)]
+    rows = [layers.Embedding(ROWS, 16)(x[:, i]) for i in range(8)]
     pairs = keras_rs.layers.DotInteraction()([*rows, bottom])
     top = layers.Dense(32, "relu")(layers.Concatenate()([pairs, bottom]))
     return _of_keras(
@@ -271,7 +261,7 @@ def _weights(*shape: int) -> Any:
 @_model("TensorFlow", "sparse columns")
 def _sparse(random: np.random.RandomState, name: str) -> Made:
     """Six columns with 1 to 4 ids in a row."""
-    tables = [_weights(_ROWS, 16) for _ in range(6)]
+    tables = [_weights(ROWS, 16) for _ in range(6)]
     hidden, last = _weights(96, 32), _weights(32, 1)
 
     def call(columns: Any) -> Any:
@@ -305,7 +295,7 @@ def _table(random: np.random.RandomState, name: str) -> Made:
 
 @_model("TensorFlow", "parse_example")
 def _parse_example(random: np.random.RandomState, name: str) -> Made:
-    tables = [_weights(_ROWS, 16) for _ in range(4)]
+    tables = [_weights(ROWS, 16) for _ in range(4)]
     hidden, last = _weights(72, 32), _weights(32, 1)
     spec = {f"c{i}": tf.io.FixedLenFeature([1], tf.int64) for i in range(4)}
     spec["d"] = tf.io.FixedLenFeature([8], tf.float32)

@@ -1,10 +1,13 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of models of the zoo that PyTorch trains, too. Needs no package."""
+"""What models of the zoo share with those that PyTorch runs: sizes, and inputs of DeepFM."""
 
 from typing import Any
 
+import numpy as np
+
 BATCH = 16
+ROWS = 1000  # of an embedding
 TOKENS = 32
 WORDS = 2000
 BERT: dict[str, Any] = {
@@ -21,3 +24,13 @@ GPT2: dict[str, Any] = {
     "n_head": 4,
     "n_positions": 64,
 }
+
+
+def deepfm_inputs(random: np.random.RandomState) -> dict[str, np.ndarray]:
+    """A batch of 26 columns of ids, 13 of numbers, and one of up to 10 genres."""
+    genres = random.randint(0, 50, (BATCH, 10)) * (random.rand(BATCH, 10) > 0.4)
+    return {
+        **{f"C{i}": random.randint(0, ROWS, BATCH).astype(np.int32) for i in range(26)},
+        **{f"I{i}": random.rand(BATCH, 1).astype(np.float32) for i in range(13)},
+        "genres": genres.astype(np.int32),
+    }

@@ -4,7 +4,8 @@
 
 `scripts/build_from_source.sh` lays this file where the wheel build has its own of the same names, so
 that the runtime's BUILD files are the same in both. There the runtime is a part of TensorFlow: it
-depends on TensorFlow's targets, and what tests it is left to the wheel build.
+depends on TensorFlow's targets, and what tests it is left to the wheel build. The other file says what
+the arguments are; those that only the wheel build needs are not used here.
 """
 
 # Which repository third_party/xla is, in this tree.
@@ -54,43 +55,19 @@ _TENSORFLOW = [
 TFMS_EAGER_CONTEXT = "//tensorflow/core/common_runtime/eager:context"
 
 def tfms_attached(symbols, hooks):
-    """How the runtime gets into TensorFlow: a list of targets.
-
-    Args:
-      symbols: the target that defines functions in TensorFlow's place; not here.
-      hooks: the target for a TensorFlow that asks the runtime itself.
-    """
+    """How the runtime gets into TensorFlow: a list of targets."""
     return [hooks]
 
 def tfms_with_cuda(with_cuda, without):
-    """What differs where the runtime has no stream groups of CUDA GPUs.
-
-    Args:
-      with_cuda: what is built here.
-      without: not here.
-
-    Returns:
-      The former.
-    """
+    """What differs where the runtime has no stream groups of CUDA GPUs: it has, here."""
     return with_cuda
 
 def tfms_copts(copts = []):
-    """The compiler options of all C++ that includes TensorFlow's headers.
-
-    Args:
-      copts: a target's own.
-    """
+    """The compiler options of all C++ that includes TensorFlow's headers."""
     return COPTS + ["-DGOOGLE_CUDA=1"] + copts
 
 def tfms_cc_library(name, deps = [], copts = [], **kwargs):
-    """A part of the runtime.
-
-    Args:
-      name: of the target.
-      deps: other libraries; TensorFlow's are added.
-      copts: compiler options beside the usual ones.
-      **kwargs: as for cc_library.
-    """
+    """A part of the runtime."""
     native.cc_library(
         name = name,
         copts = tfms_copts(copts),
@@ -101,15 +78,7 @@ def tfms_cc_library(name, deps = [], copts = [], **kwargs):
     )
 
 def tfms_cc_runtime(name, deps, exported_symbols, hdrs = [], **kwargs):
-    """The runtime for programs to depend on; TensorFlow's libraries have it.
-
-    Args:
-      name: of the library.
-      deps: the tfms_cc_library targets that it is made of.
-      exported_symbols: a version script, for a library of its own; not here.
-      hdrs: public headers.
-      **kwargs: as for cc_library.
-    """
+    """The runtime for programs to depend on; TensorFlow's libraries have it."""
     native.cc_library(
         name = name,
         hdrs = hdrs,
@@ -118,35 +87,10 @@ def tfms_cc_runtime(name, deps, exported_symbols, hdrs = [], **kwargs):
     )
 
 def tfms_cc_binary(name, deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
-    """A program against the wheel: none here.
-
-    Args:
-      name: of the target.
-      deps: not used.
-      runtime: not used.
-      copts: not used.
-      linkopts: not used.
-      **kwargs: not used.
-    """
+    """A program against the wheel: none here."""
 
 def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
-    """A test against the wheel: none here.
-
-    Args:
-      name: of the target.
-      srcs: not used.
-      size: not used.
-      deps: not used.
-      runtime: not used.
-      copts: not used.
-      linkopts: not used.
-      **kwargs: not used.
-    """
+    """A test against the wheel: none here."""
 
 def tfms_search_test(name, **kwargs):
-    """A test of --config=search: none here.
-
-    Args:
-      name: of the target.
-      **kwargs: not used.
-    """
+    """A test of --config=search: none here."""

@@ -22,7 +22,6 @@ from predict_calls import Calls
 from server_metrics import ServerMetrics
 from serving_error import ServingError, invalid
 from serving_kit import MOST_MB, PREDICT, REST_PREDICT, Saved, Server, failure, request
-from tensor_protos import array_of
 from tensorflow.core.framework import tensor_pb2
 
 MOST: int = MOST_MB << 20
@@ -125,17 +124,6 @@ def test_only_predict_takes_large_messages(greedy_server: Server) -> None:
         call = greedy_server.channel.unary_unary(path)
         code, text = failure(lambda call=call: call(UNKNOWN, timeout=60))
         assert code == EXHAUSTED and "above 65536" in text
-
-
-def test_shape_of_many_dimensions_is_refused() -> None:
-    proto = tensor_pb2.TensorProto(dtype=tf.float32.as_datatype_enum, float_val=[1])
-    for _ in range(254):
-        proto.tensor_shape.dim.add(size=1 << 62)
-    with pytest.raises(ServingError, match=f"takes {1 << 63} bytes or more, above the limit"):
-        array_of(proto, "x", MOST)
-    proto.tensor_shape.dim.add(size=1)
-    with pytest.raises(ServingError, match="'x' has 255 dimensions; 254 is the most"):
-        array_of(proto, "x", MOST)
 
 
 def test_call_that_fails_leaves_no_garbage() -> None:

@@ -19,6 +19,7 @@ from tensorflow_serving.apis import (
     model_management_pb2,
 )
 
+EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
@@ -142,7 +143,9 @@ def of_version(**version: Any) -> Any:
         (request(x=X, z=[1.0]), INVALID, "has no input 'z'. It takes x: float32"),
         (changed(tensor_content=b"123"), INVALID, "input 'x'"),
         *((changed(dtype=number), INVALID, f"has dtype {number}") for number in (0, 20, 120)),
-        (of_shape(1 << 38, 8), grpc.StatusCode.RESOURCE_EXHAUSTED, "--max-request-mb"),
+        (of_shape(1 << 38, 8), EXHAUSTED, "--max-request-mb"),
+        (of_shape(*[1 << 62] * 254), EXHAUSTED, f"takes {1 << 63} bytes or more, above the limit"),
+        (of_shape(*[1] * 255), INVALID, "'x' has 255 dimensions; 254 is the most"),
         (of_shape(-1, 8), INVALID, "'x'"),
         (request("nobody", x=X), NOT_FOUND, "model 'nobody' is not served"),
         (request(signature="nothing", x=X), NOT_FOUND, "'nothing' is not one of pair, serving_d"),
