@@ -241,10 +241,11 @@ def chains(x, w, np, mask):
         x = np.tanh(x @ w) + 0.1
     return x
 
+first = floats(6, 6)
 def run_sessions(use_resource):
     with tf.Graph().as_default(), tf.device(GPU):
         fed = tf1.placeholder(tf.float32, [None, 6])
-        w = tf1.get_variable("w", initializer=floats(6, 6), use_resource=use_resource)
+        w = tf1.get_variable("w", initializer=first, use_resource=use_resource)
         z = chains(fed, w, tf, tf.boolean_mask)
         with tf.device("/CPU:0"):
             text = tf.strings.as_string(tf.shape(z)[0])
@@ -266,7 +267,8 @@ def run_sessions(use_resource):
                 call(floats(7, 6), session.run(w))
             return total("pieces_replayed") - before
 
-check(run_sessions(use_resource=True) > 60, f"replayed: {tf.cuda.capture_report()}")
+replays = run_sessions(use_resource=True)
+check(replays > 60, f"{replays} replayed: {tf.cuda.capture_report()}")
 # Any op may have the memory of a reference variable as an input; a piece would not lock it.
 check(run_sessions(use_resource=False) == 0, "reference variables")
 """,
