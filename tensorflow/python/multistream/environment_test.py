@@ -63,7 +63,6 @@ def test_one_visible_gpu_for_each_physical_one() -> None:
 
 
 def test_variables_without_effect_are_named() -> None:
-    """A recognised variable without effect is reported once."""
     done = run(
         "import tensorflow as tf; tf.constant(1.0)",
         TF_MULTI_STREAM_POLICY="cost",

@@ -22,7 +22,6 @@ NEW_EXECUTOR = (
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Returns the exception with which a process ended."""
     assert done.returncode == 1, done.stderr[-3000:]
     return done.stderr.strip().splitlines()[-1]
 

@@ -3,6 +3,7 @@
 """`tf.cuda.advise` compares settings with stock TensorFlow, and advises what is surely faster."""
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,32 +80,16 @@ def test_a_saved_model_is_measured_from_the_command_line(
     assert not any("In the way" in line for line in lines)
 
 
-def advise_a_function() -> None:
+@kit.in_process()
+def test_what_is_in_the_way_of_captured_steps_is_named() -> None:
     """Measures from a process with stream groups and node level, which its processes lack."""
     advise._settings = few_settings
     found = tf.cuda.advise(Model().pieces, [X], seconds=0.5, threads=1)
     assert isinstance(found, tf.cuda.Advice) and not found.errors, found
     assert [row.setting for row in found.rows] == [setting.name for setting in few_settings([])]
     assert all(row.calls > 0 and row.wrong == 0 for row in found.rows)
-    assert "In the way of captured steps: in pieces (17 of 18 launches), as Where" in str(found)
-
-
-def test_what_is_in_the_way_of_captured_steps_is_named() -> None:
-    kit.run_job(advise_a_function)
-
-
-@pytest.mark.parametrize(
-    ("reason", "do"),
-    [
-        ("in pieces (17 of 18 launches), as Where", "nothing, if few launches are left"),
-        ("RandomUniform 'random_uniform'", "draw random numbers outside"),
-        ("Unique 'unique'", "split the function at this op"),
-    ],
-)
-def test_what_to_do_about_it_is_said(reason: str, do: str) -> None:
-    rows = [row("stock", 1, [100, 120]), row("a", 1, [90, 100], in_the_way=reason)]
-    text = advise._advice(rows, [], []).text
-    assert f"In the way of captured steps: {reason}\nWhat to do: {do}" in text
+    said = "In the way of captured steps: in pieces (17 of 18 launches), as Where"
+    assert re.search(rf"{re.escape(said)}.*\nWhat to do: nothing, if few", str(found)), found
 
 
 def test_what_is_advised_is_exported() -> None:
@@ -160,17 +145,13 @@ def test_a_setting_that_fails_is_an_error_and_the_others_go_on(
             pass
 
     monkeypatch.setattr(advise, "Child", Child)
-    assert [setting.name for setting in SETTINGS] == [
-        "stock",
-        "2 groups",
-        "1 group, captured",
-        "2 groups, captured",
-        "1 group, captured, serving_callable",
-        "2 groups, captured, serving_callable",
-    ]
     rows, errors, _ = advise._measured(tmp_path, SETTINGS, [1], 1.0)
     assert [row.setting for row in rows] == ["stock", "2 groups"]
-    assert "2 groups, captured: no memory" in errors
+    assert [x for x in errors if "no memory" in x] == [
+        f"{groups}, captured{call}: no memory"
+        for call in ("", ", serving_callable")
+        for groups in ("1 group", "2 groups")
+    ]
     assert "2 groups, 1 thread: 10 wrong results" in errors
     monkeypatch.setattr(Child, "ask", lambda self, *request: fail())
     with pytest.raises(RuntimeError, match="stock TensorFlow fails with this model: no memory"):

@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Functions, Keras and SavedModels that are captured, whose variables change between the calls.
-
-On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
-"""
+"""Functions, Keras and SavedModels that are captured, whose variables change between the calls."""
 
 import pytest
 
@@ -97,12 +94,7 @@ class Model(tf.Module):
         with tf.device(GPU):
             self.w = tf.Variable(
                 rng.normal(0, 1, (8, columns)).astype(np.float32), shape=[8, None])
-
-        @tf.function(autograph=False)
-        def call(x):
-            with tf.device(GPU):
-                return tf.tanh(tf.matmul(x, self.w))
-        self.call = call
+        self.call = on_gpu(lambda x: tf.tanh(tf.matmul(x, self.w)))
 
     def compare(self, what, runs=10):
         x = floats(3, 8)

@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Captured steps give the results of the first steps, which ran uncaptured.
-
-On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
-"""
+"""Captured steps give the results of the first steps, which ran uncaptured."""
 
 import pytest
 

@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings as Keras's users write them: captured in large part, with the bits of stock TensorFlow.
-
-On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
-"""
+"""Trainings as Keras's users write them: captured in large part, with the bits of other steps."""
 
 import pathlib
 
@@ -34,17 +31,6 @@ def rnn():
 
 # The last batch of an epoch is smaller.
 data = [(rng.integers(0, 50, (n, 6)).astype(np.int32), floats(n, 2)) for n in (8, 8, 5)]
-
-def trained(model, optimizer, **options):
-    def make():
-        keras.utils.set_random_seed(3)
-        made = model()
-        made.compile(optimizer(), "mse", jit_compile=False, **options)
-        made.optimizer.build(made.trainable_variables)
-        variables = [*made.variables, *made.optimizer.variables, *made.metrics_variables]
-        return on_gpu(lambda x, y: made.train_step((x, y))), [
-            getattr(v, "value", v) for v in variables]
-    return make
 
 def expect_share(name, share, *arguments, **options):
     report = alike(name, trained(*arguments, **options), *data, captured=None, runs=36)

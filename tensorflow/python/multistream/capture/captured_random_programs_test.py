@@ -4,8 +4,6 @@
 
 The statements of a step run in the order in which they were drawn, as tf.function keeps the uses
 of one variable in order. Between steps the program assigns, reads, and keeps the values it read.
-On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. TFMS_TEST_PROGRAMS multiplies the
-number of programs.
 """
 
 import pytest

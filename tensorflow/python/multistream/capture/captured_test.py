@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tf.cuda.captured, sessions that ask for captured steps, as DeepRec's do, and process settings.
-
-On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
-"""
+"""tf.cuda.captured, sessions that ask for captured steps, as DeepRec's do, and process settings."""
 
 import pytest
 
@@ -32,15 +29,6 @@ def gives(function, *arguments, captured=True, **named):
         check(np.allclose(result, np.tanh(2.0 * four) + 1.0), str(result))
     check((replayed() > before) == captured, f"{replayed() - before} steps were replayed")
 
-def fails(kind, function, *texts):
-    try:
-        function()
-    except kind as error:
-        for text in texts:
-            check(text in str(error), f"{text!r} is not in {error!r}")
-    else:
-        check(False, f"no {kind.__name__}")
-
 def warned_of(make):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -52,7 +40,6 @@ spec = [tf.TensorSpec([None], tf.float32, name="x")]
 
 
 def run(*code: str, groups: int = 2, capture: str = "", **variables: str) -> None:
-    """Runs code with two groups, whose steps are captured as `capture` says."""
     kit.run_captured(HELPERS, *code, groups=groups, capture=capture, **variables)
 
 
@@ -293,7 +280,7 @@ def test_each_setting_that_kernels_read_at_launch_has_its_own_recordings() -> No
         """
 x, w = floats(256, 256), floats(256, 256)
 product = lambda x: tf.matmul(x, w) + 1.0
-captured, expected = [tf.cuda.captured(mode=mode)(on_gpu(product)) for mode in ("auto", "off")]
+captured, expected = both_ways(on_gpu(product))
 
 def steps(setting, recorded, replays):
     before = total("recordings_made"), replayed()

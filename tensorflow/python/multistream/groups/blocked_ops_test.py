@@ -34,8 +34,6 @@ MODES: dict[str, dict[str, str]] = {
 
 
 def on_gpu(function: Callable[[Any], Any]) -> Any:
-    """A tf.function of one row on the GPU."""
-
     @tf.function(input_signature=[tf.TensorSpec([4])])
     def placed(x: Any) -> Any:
         with tf.device(GPU):
@@ -45,7 +43,6 @@ def on_gpu(function: Callable[[Any], Any]) -> Any:
 
 
 def python_op(function: Callable[[Any], Any], x: Any) -> Any:
-    """An op that calls Python code with a row."""
     y = tf.numpy_function(function, [x], tf.float32)
     y.set_shape([4])
     return y
@@ -166,5 +163,4 @@ def all_jobs() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_blocked_ops(mode: str) -> None:
-    """All calls end, with the right results."""
     run_job(all_jobs, **{"TF_NODE_LEVEL_MULTISTREAM": None, **MODES[mode]})

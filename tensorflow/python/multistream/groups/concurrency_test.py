@@ -126,7 +126,6 @@ def test_variable_that_compiled_functions_change_and_read(capture: str, verify: 
 
 
 def test_sessions_with_reference_variables() -> None:
-    """session.run from many threads, while another thread changes a reference variable."""
     kit.run_checks("""
         graph = tf.Graph()
         with graph.as_default(), tf.device(GPU):
@@ -156,38 +155,6 @@ def test_sessions_with_reference_variables() -> None:
                 if i % 9 == 0: session.run(zero)
 
         check_calls(call, writer)
-    """)
-
-
-def test_results_go_on_to_eager_ops_functions_and_control_flow() -> None:
-    """A function's result stays right in eager ops, other functions, loops, branches and maps."""
-    kit.run_checks("""
-        @tf.function
-        def first(a):
-            with tf.device(GPU):
-                return tf.matmul(a, a, transpose_b=True), tf.nn.softmax(a)
-
-        @tf.function
-        def inner(a):
-            with tf.device(GPU):
-                return tf.tanh(a) + 1.0
-
-        @tf.function
-        def second(a, b):
-            with tf.device(GPU):
-                b = tf.while_loop(
-                    lambda i, b: i < 5, lambda i, b: (i + 1, inner(b) * 0.5), [0, b])[1]
-                d = tf.map_fn(lambda r: tf.reduce_sum(r * r), b)
-                e = tf.cond(tf.reduce_sum(a) > 0, lambda: a * 2.0, lambda: a * 3.0)
-                return tf.reduce_sum(e) + tf.reduce_sum(d), b
-
-        def chain(a):
-            with tf.device(GPU):
-                p, q = first(tf.constant(a))
-                z, c = second(p * 0.5 + 1.0, q)
-                return tf.concat([tf.reshape(z, [1]), tf.reshape(c, [-1])], 0).numpy()
-
-        check_calls(chain)
     """)
 
 
@@ -265,35 +232,7 @@ def test_results_kept_in_variables_and_lists() -> None:
     """)
 
 
-def test_errors_release_the_group() -> None:
-    """A step that fails leaves its group usable, and is counted."""
-    kit.run_checks("""
-        @tf.function
-        def divide(a, k):
-            with tf.device(GPU):
-                y = tf.matmul(a, a, transpose_b=True)
-                return tf.reduce_sum(tf.debugging.check_numerics(y / k, "not a number"))
-
-        inputs = [tf.constant(a) for a in batches()]
-        expected = [float(divide(a, 2.0)) for a in inputs]
-
-        def client(k):
-            for i in range(STEPS):
-                j = (k + i) % len(inputs)
-                fails = i % 3 == 0
-                try:
-                    check(float(divide(inputs[j], 0.0 if fails else 2.0)) == expected[j]
-                          and not fails, "result")
-                except tf.errors.InvalidArgumentError:
-                    check(fails, "error")
-
-        run_clients(client)
-        assert sum(s.steps_failed for s in tf.cuda.stream_stats()) > 0
-    """)
-
-
 def test_session_closed_with_steps_in_flight() -> None:
-    """Closing a session cancels its steps and frees its groups."""
     kit.run_checks("""
         graph = tf.Graph()
         with graph.as_default(), tf.device(GPU):

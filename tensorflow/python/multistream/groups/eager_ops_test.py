@@ -35,22 +35,15 @@ for device in ("/GPU:0", "/CPU:0"):
 """
 
 
-@pytest.mark.parametrize("groups", ["1", "4"])
-def test_parallel_concat(groups: str) -> None:
+@pytest.mark.parametrize("groups", [1, 4])
+def test_parallel_concat(groups: int) -> None:
     """The results and errors with groups are those of stock TensorFlow."""
-    ours = {"TF_GPU_STREAM_GROUP_COUNT": groups}
-    if not kit.ON_GPU:
-        ours["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
     stock = kit.ok(CASES)
     assert len(stock.splitlines()) == 2 * 13
-    assert kit.ok(CASES, **ours) == stock
+    assert kit.ok(CASES, **kit.environment(groups)) == stock
 
 
 def test_an_error_of_parallel_concat_names_the_argument() -> None:
-    ours = {"TF_GPU_STREAM_GROUP_COUNT": "4"}
-    if not kit.ON_GPU:
-        ours["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
-    done = kit.run(
-        "import tensorflow as tf; tf.raw_ops.ParallelConcat(shape=0, values=[1])", **ours
-    )
+    code = "import tensorflow as tf; tf.raw_ops.ParallelConcat(shape=0, values=[1])"
+    done = kit.run(code, **kit.environment(4))
     assert "dimension of 'shape' [0] must be greater than the index of values[0]" in done.stderr

@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of stream groups: each group's share, and what happens when a group has no more.
-
-Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
-"""
+"""Memory of stream groups: each group's share, and what happens when a group has no more."""
 
 import textwrap
 

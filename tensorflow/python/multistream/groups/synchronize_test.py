@@ -15,8 +15,6 @@ tf1 = tf.compat.v1
 
 
 class FakeRuntime:
-    """A fake runtime library that records the groups it was asked to wait for."""
-
     error = b""
 
     def __init__(self) -> None:
@@ -59,7 +57,6 @@ def test_synchronize_without_groups_waits_for_the_devices(monkeypatch: pytest.Mo
 def test_synchronize_waits_for_eager_calls_of_another_thread(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waits for eager calls first, because they enqueue work on the streams."""
     waits: list[Any] = runtime.waits
     real = context.async_wait
     monkeypatch.setattr(context, "async_wait", lambda: waits.append(real()))

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Side effects of functions work on stream groups: text, Python, errors, integers.
 
-What is built without scopes all runs on group 0, the stock order, and is the reference for the same
-thing with scopes.
+What is built without scopes runs on group 0, in the stock order, and is the reference.
 """
 
 import threading
@@ -15,17 +14,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.eager import cancellation
 
-from multistream.testing.kit import (
-    GPU,
-    GROUPS,
-    ON_GPU,
-    eventually,
-    groups_used,
-    matrix,
-    on,
-    run_job,
-    same,
-)
+from multistream.testing import kit
 
 tf1 = tf.compat.v1
 
@@ -35,15 +24,15 @@ def integers_of_a_call() -> None:
 
     @tf.function(autograph=False, experimental_attributes={"_noinline": True})
     def inner(x: Any) -> Any:
-        with tf.device(GPU):
+        with tf.device(kit.GPU):
             return x + 1, tf.cast(x, tf.float32)
 
     @tf.function(autograph=False)
     def outer(x: Any) -> Any:
-        with tf.device(GPU):
-            with on(1):
+        with tf.device(kit.GPU):
+            with kit.on(1):
                 n, _ = inner(x)
-            with on(2):
+            with kit.on(2):
                 return n * 3, tf.cast(n, tf.float32)
 
     for i in range(5):
@@ -59,24 +48,24 @@ def side_effects(folder: str) -> None:
         seen.append(np.array(x))
         return np.float32(2.0) * np.asarray(x)
 
-    with tf.device(GPU):
+    with tf.device(kit.GPU):
         total = tf.Variable(tf.zeros([6, 5]))
     writer = tf.summary.create_file_writer(folder)
     text = f"{folder}/printed.txt"
 
     @tf.function
     def step(x: Any, i: Any) -> Any:
-        with tf.device(GPU):
-            with on(1):
+        with tf.device(kit.GPU):
+            with kit.on(1):
                 a = tf.tanh(x)
                 b = tf.numpy_function(host, [a], tf.float32)
                 b = tf.ensure_shape(b, [6, 5])
-            with on(2):
+            with kit.on(2):
                 c = tf.py_function(lambda x: tf.sin(x) + host(x), [a], tf.float32)
                 c = tf.ensure_shape(c, [6, 5])
                 with writer.as_default():
                     tf.summary.write("sum", tf.reduce_sum(b), step=i)
-            with on(3):
+            with kit.on(3):
                 tf.print("sum of b:", tf.reduce_sum(b), output_stream=f"file://{text}")
                 total.assign_add(b + c)
                 tf.debugging.assert_less(tf.abs(b), 2.5)
@@ -87,7 +76,7 @@ def side_effects(folder: str) -> None:
     for i, x in enumerate(inputs):
         b, c = step(tf.constant(x), tf.constant(i, tf.int64))
         tanh = tf.tanh(x).numpy()
-        assert same([b.numpy()], [tanh * np.float32(2.0)])
+        assert kit.same([b.numpy()], [tanh * np.float32(2.0)])
         assert np.allclose(c.numpy(), np.sin(tanh) + 2.0 * tanh, atol=1e-6)
         expected_total += b.numpy() + c.numpy()
         sums.append(float(tf.reduce_sum(b)))
@@ -111,20 +100,20 @@ def failing_branches() -> None:
 
     @tf.function
     def step(x: Any, index: Any, limit: Any) -> Any:
-        with tf.device(GPU):
-            with on(1):
+        with tf.device(kit.GPU):
+            with kit.on(1):
                 a = tf.gather(tf.tanh(x), index)
-            with on(2):
+            with kit.on(2):
                 checked = tf.debugging.assert_less(tf.reduce_max(x), limit)
-            with on(2), tf.control_dependencies([checked]):
+            with kit.on(2), tf.control_dependencies([checked]):
                 b = tf.sin(x)
-            with on(3):
+            with kit.on(3):
                 c = tf.debugging.check_numerics(tf.cos(x), "not a number")
                 for _ in tf.range(3):
                     c = c * 0.5 + tf.reduce_sum(a)
             return tf.reduce_sum(a) + tf.reduce_sum(b * c)
 
-    x = matrix()
+    x = kit.matrix()
     bad = x.copy()
     bad[3, 3] = np.nan
 
@@ -134,11 +123,11 @@ def failing_branches() -> None:
     expected = call(x, 5, 100.0)
     for _ in range(20):
         # A GPU gathers zeros instead of index 64.
-        for wrong in [(x, 5, 0.0), (bad, 5, 100.0), *([] if ON_GPU else [(x, 64, 100.0)])]:
+        for wrong in [(x, 5, 0.0), (bad, 5, 100.0), *([] if kit.ON_GPU else [(x, 64, 100.0)])]:
             with pytest.raises(tf.errors.InvalidArgumentError):
                 call(*wrong)
             assert call(x, 5, 100.0) == expected
-    assert sum(s.steps_failed for s in tf.cuda.stream_stats()) == (40 if ON_GPU else 60)
+    assert sum(s.steps_failed for s in tf.cuda.stream_stats()) == (40 if kit.ON_GPU else 60)
 
 
 def cancelled_calls() -> None:
@@ -146,17 +135,17 @@ def cancelled_calls() -> None:
 
     @tf.function
     def long(x: Any, count: Any) -> Any:
-        with tf.device(GPU):
+        with tf.device(kit.GPU):
             i = tf.constant(0, tf.int64)
             while i < count:
-                with on(1):
+                with kit.on(1):
                     a = tf.tanh(x)
-                with on(2):
+                with kit.on(2):
                     x = a * tf.sin(x)
                 i += 1
             return x
 
-    x = tf.constant(matrix())
+    x = tf.constant(kit.matrix())
     short = tf.constant(3, tf.int64)
     endless = tf.constant(1 << 60, tf.int64)
     expected = long(x, short).numpy()
@@ -169,41 +158,39 @@ def cancelled_calls() -> None:
         with pytest.raises(tf.errors.CancelledError):
             cancelable(x, endless)
         thread.join()
-        assert same([long(x, short).numpy()], [expected])
+        assert kit.same([long(x, short).numpy()], [expected])
 
-    with tf.Graph().as_default() as graph, tf.device(GPU):
+    with tf.Graph().as_default() as graph, tf.device(kit.GPU):
         count = tf1.placeholder(tf.int64, [])
 
         def body(i: Any, x: Any) -> Any:
-            with on(1):
+            with kit.on(1):
                 a = tf.tanh(x)
-            with on(2):
+            with kit.on(2):
                 return i + 1, a * tf.sin(x)
 
-        start = [tf.constant(0, tf.int64), tf.constant(matrix())]
+        start = [tf.constant(0, tf.int64), tf.constant(kit.matrix())]
         out = tf.while_loop(lambda i, x: i < count, body, start)[1]
     with tf1.Session(graph=graph) as session:
         options = tf1.RunOptions(timeout_in_ms=200)
         for _ in range(3):
             with pytest.raises(tf.errors.DeadlineExceededError):
                 session.run(out, {count: 1 << 60}, options=options)
-            assert eventually(lambda: not any(s.steps_running for s in tf.cuda.stream_stats()))
-            assert same([session.run(out, {count: 3})], [expected])
+            assert kit.eventually(lambda: not any(s.steps_running for s in tf.cuda.stream_stats()))
+            assert kit.same([session.run(out, {count: 3})], [expected])
 
 
 def side_effects_and_errors(folder: str) -> None:
-    """Runs all of the jobs above in one process."""
     integers_of_a_call()
     side_effects(f"{folder}/side_effects")
     failing_branches()
     cancelled_calls()
-    assert groups_used() == set(range(GROUPS))
+    assert kit.groups_used() == set(range(kit.GROUPS))
 
 
 @pytest.mark.parametrize("reduce_waits", ["true", "false"])
 def test_side_effects_and_errors_of_functions(tmp_path: Path, reduce_waits: str) -> None:
-    """Side effects of functions work in scopes; errors are Python exceptions."""
-    run_job(
+    kit.run_job(
         side_effects_and_errors,
         str(tmp_path),
         TF_REDUCE_STREAM_WAIT=reduce_waits,

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values other than plain tensors, and state outside variables, across stream groups.
 
-A test names a job, which runs in a process of its own. What a job builds without scopes runs on
-group 0 of each GPU and is the reference for the same thing with scopes.
+What is built without scopes runs on group 0 of each GPU, and is the reference.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from multistream.testing.gpus import gpus, leaders, numbers, run, used
-from multistream.testing.kit import on, same
+from multistream.testing.kit import in_process, on, same
 
 tf1 = tf.compat.v1
 
@@ -214,8 +213,9 @@ def random_numbers(scoped: bool) -> Results:
     return calls(scoped, body)
 
 
-def special_values() -> None:
-    """Each case without scopes, then each with them."""
+@in_process(run, TF_GPU_STREAM_GROUP_COUNT="3")
+def test_special_values_and_state() -> None:
+    """Variants, queues, tables, random numbers and so on, across groups."""
     expected = {name: [plain(x) for x in build(False)] for name, build in CASES.items()}
     assert used() <= leaders(), used()
     different = []
@@ -228,8 +228,3 @@ def special_values() -> None:
     assert not different, different
     last = len(gpus()) - 1  # 0 on a machine with one GPU
     assert used() >= {(0, 0), (0, 1), (0, 2), (last, 1)}, used()
-
-
-def test_special_values_and_state() -> None:
-    """Variants, queues, tables, random numbers and so on, across groups."""
-    run(special_values, TF_GPU_STREAM_GROUP_COUNT="3")

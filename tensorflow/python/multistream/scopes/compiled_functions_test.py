@@ -12,13 +12,12 @@ import pytest
 import tensorflow as tf
 
 from multistream.testing.gpus import leaders, numbers, run, used
-from multistream.testing.kit import on, same
+from multistream.testing.kit import in_process, on, same
 
 tf1 = tf.compat.v1
 
 
 def compiled_results(scoped: bool) -> list[Any]:
-    """Results of XLA functions that other functions and eager code call."""
     x = tf.constant(numbers(0, 6, 6))
 
     @tf.function(jit_compile=True)
@@ -69,7 +68,6 @@ def compiled_results(scoped: bool) -> list[Any]:
 
 
 def compiled_in_session(scoped: bool) -> list[Any]:
-    """Results of a session whose graph calls an XLA function."""
     compiled = tf.function(lambda x: tf.matmul(tf.tanh(x), x), jit_compile=True)
     with tf.Graph().as_default() as graph, tf.device("/GPU:0"):
         x = tf1.placeholder(tf.float32, [6, 6])
@@ -82,8 +80,9 @@ def compiled_in_session(scoped: bool) -> list[Any]:
         return [y for i in range(3) for y in session.run(fetches, {x: numbers(i, 6, 6)})]
 
 
-def compiled_functions() -> None:
-    """Runs without scopes, then with them; an op that XLA cannot compile is named by an error."""
+@in_process(run, TF_GPU_STREAM_GROUP_COUNT="3")
+def test_compiled_functions() -> None:
+    """Functions with jit_compile=True in scopes, and scopes in them, with gradients."""
     models = (compiled_results, compiled_in_session)
     expected = [model(False) for model in models]
     assert used() == leaders(), used()
@@ -102,8 +101,3 @@ def compiled_functions() -> None:
             tf.errors.InvalidArgumentError, match=r"unsupported operation.*AsString"
         ):
             function(tf.constant([1.0]))
-
-
-def test_compiled_functions() -> None:
-    """Functions with jit_compile=True in scopes, and scopes in them, with gradients."""
-    run(compiled_functions, TF_GPU_STREAM_GROUP_COUNT="3")

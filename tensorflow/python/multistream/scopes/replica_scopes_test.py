@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scopes around and inside `strategy.run`, whose replica functions run in threads of their own.
 
-A test names a job, which runs in a process of its own, with two emulated GPUs. What a job builds
-without scopes runs on group 0 of each GPU and is the reference for the same thing with scopes.
+There are two emulated GPUs. What is built without scopes runs on group 0 of each, and is the
+reference.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from multistream.testing.gpus import gpus, numbers, run
-from multistream.testing.kit import on, same
+from multistream.testing.kit import in_process, on, same
 
 
 def mirrored() -> Any:
@@ -83,11 +83,11 @@ class Model:
 
 
 def waits() -> dict[tuple[int, int], int]:
-    """Number of each group's waits for other groups, by GPU and group."""
     return {(s.gpu, s.group): s.waits for s in tf.cuda.stream_stats()}
 
 
-def training() -> None:
+@in_process(run, TF_GPU_STREAM_GROUP_COUNT="3")
+def test_scopes_around_and_inside_strategy_run_train_what_one_stream_trains() -> None:
     no_scope = contextlib.nullcontext()
     expected, groups = Model(None).results_and_groups(no_scope, True, False)
     assert groups == set()
@@ -118,11 +118,8 @@ def training() -> None:
         Model(1).results_and_groups(no_scope, False, False)
 
 
-def test_scopes_around_and_inside_strategy_run_train_what_one_stream_trains() -> None:
-    run(training, TF_GPU_STREAM_GROUP_COUNT="3")
-
-
-def threads() -> None:
+@in_process(run, TF_GPU_STREAM_GROUP_COUNT="3")
+def test_each_thread_of_replicas_builds_in_the_scopes_of_the_program() -> None:
     """Each op is in the scope around its line, whichever thread builds the op."""
     strategy = mirrored()
 
@@ -153,7 +150,3 @@ def threads() -> None:
     ops = ("Tanh", "Sin", "AddN", "Cosh", "Sinh", "Exp", "Square", "Neg")
     found = {(row.op, row.group) for row in tf.cuda.stream_groups_of(step) if row.op in ops}
     assert found == set(zip(ops, (2, 1, 1, 0, 1, 2, 2, None), strict=True))
-
-
-def test_each_thread_of_replicas_builds_in_the_scopes_of_the_program() -> None:
-    run(threads, TF_GPU_STREAM_GROUP_COUNT="3")

@@ -2,24 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of ops built in a stream scope carry its group; no other gradient does."""
 
-import collections
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from multistream.testing.graphs import (
-    NO_GRAD,
-    groups,
-    groups_in_functions,
-    traced,
-)
+from multistream.testing.graphs import NO_GRAD, groups, groups_in_functions, traced
 from multistream.testing.kit import on
-
-tf1 = tf.compat.v1
 
 Groups = list[int | None]
 
@@ -168,16 +159,6 @@ def test_gradients_that_are_asked_for_in_a_setters_scope_follow_their_ops() -> N
     assert "TanhGrad" not in asked
 
 
-def test_gradients_of_v1_graphs_follow() -> None:
-    """tf.gradients, and minimize, whose updates are in no group."""
-    with tf.Graph().as_default() as graph:
-        v = tf1.get_variable("v", [3], use_resource=True)
-        loss = tf.reduce_sum(simple(v))
-        tf1.train.GradientDescentOptimizer(0.1).minimize(loss)
-    assert groups(graph, "TanhGrad SigmoidGrad SqrtGrad AddN") == [1, 1, 1, 1]
-    assert groups(graph, "ReluGrad ResourceApplyGradientDescent") == [None, None]
-
-
 def test_forward_mode_works_in_scopes() -> None:
     """A forward accumulator reads the same records of ops as a tape."""
 
@@ -226,8 +207,6 @@ def test_recomputed_gradients_follow() -> None:
 
 @pytest.mark.parametrize("tape", [True, False])
 def test_second_order_gradients_follow(tape: bool) -> None:
-    """Gradients of gradients, too."""
-
     def f(x: Any) -> Any:
         with tf.GradientTape() as outer:
             outer.watch(x)
@@ -254,33 +233,3 @@ def test_gradients_of_indexed_slices_follow() -> None:
 
     slices = groups(traced(f, tf.TensorSpec([3], tf.int32)), "ConcatV2")
     assert set(slices) == {1}
-
-
-class TwoBranches(keras.Model):
-    """A model with a scope for each branch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = keras.layers.Dense(4, activation="tanh")
-        self.right = keras.layers.Dense(4, activation="sigmoid")
-
-    def call(self, x: Any) -> Any:
-        with on(1):
-            a = self.left(x)
-        with on(2):
-            b = self.right(x)
-        return a + b
-
-
-def test_gradients_of_keras_follow() -> None:
-    """In a step of fit, branches and gradients have their groups, and updates have none."""
-    model = TwoBranches()
-    model.compile(keras.optimizers.SGD(), "mse", jit_compile=False)
-    data = np.ones([8, 4], np.float32)
-    step = tf.function(model.train_step).get_concrete_function((data, data))
-    assert groups(step.graph, "Tanh TanhGrad Sigmoid SigmoidGrad") == [1, 1, 2, 2]
-    # Each branch has its product and the gradient of its weights.
-    assert collections.Counter(groups(step.graph, "MatMul")) == {1: 2, 2: 2}
-    assert set(groups(step.graph, "AssignSubVariableOp AssignAddVariableOp")) == {None}
-    rows = tf.cuda.stream_groups_of(step)
-    assert {row.why for row in rows if row.op == "TanhGrad"} == {"gradient"}

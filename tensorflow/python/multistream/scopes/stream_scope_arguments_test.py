@@ -12,8 +12,6 @@ from tensorflow.python.multistream.scopes import scope_stack
 from multistream.testing.graphs import groups, traced
 from multistream.testing.kit import on
 
-# Round robin.
-
 
 def test_scopes_without_stream_take_turns(four_groups: None) -> None:
     """Each entry takes the next group; the count starts anew with each traced function."""
@@ -55,9 +53,6 @@ def test_turns_are_counted_for_the_outermost_graph(four_groups: None) -> None:
         with tf.Graph().as_default():
             f(f(1.0))
     assert taken == [0, 1, 0, 1]
-
-
-# Errors.
 
 
 @pytest.mark.parametrize(
@@ -114,7 +109,6 @@ GONE = r"\(group=4\).* group 4: .*has 4.*TF_GPU_STREAM_GROUP_COUNT=5"
 def test_a_wrong_stream_is_named(
     four_groups: None, function: str, stream: Any, error: type[Exception], message: str
 ) -> None:
-    """The error names what was passed and says what to pass."""
     module = tf.cuda if function.startswith("cuda.") else tf
     with pytest.raises(error, match=message):
         getattr(module, function.removeprefix("cuda."))(stream)

@@ -28,8 +28,6 @@ tf1 = tf.compat.v1
 
 
 class ByType(tf.cuda.StreamSetter):
-    """Says the group of an op's type."""
-
     def __init__(self, **groups: Any) -> None:
         self.groups = groups
         self.asked: list[str] = []
@@ -115,9 +113,6 @@ def test_what_a_setter_must_not_say_is_named(
     assert not scope_stack.active.entries
     with tf.stream(lambda op: 2):
         assert group_of(tf.constant(1.0)) == 2
-
-
-# The least loaded setter: chains.
 
 
 def test_chains_stay_together_and_go_where_least_is() -> None:
@@ -325,11 +320,7 @@ def test_wrong_arguments_are_named(
         tf.cuda.LeastLoadedStreamSetter(**arguments)
 
 
-# Loads.
-
-
 def load_of(build: Callable[[], Any], load: Any) -> float:
-    """The load that the last op made by `build` adds to the only stream."""
     setter = least_loaded(0, load=load)
     with tf.stream(setter):
         op = build().op
@@ -337,7 +328,6 @@ def load_of(build: Callable[[], Any], load: Any) -> float:
 
 
 def images(*shape: int | None) -> Any:
-    """A placeholder."""
     return tf1.placeholder(tf.float32, shape)
 
 

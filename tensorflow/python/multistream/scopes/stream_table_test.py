@@ -56,13 +56,10 @@ def test_table_says_where_and_why() -> None:
     assert rows["Atan"].calls == ("cond[else_branch]",)
     text = str(table)
     assert text == repr(table) and len(table) == len(list(table))
-    summary, _, header, *lines = text.splitlines()
-    assert re.match(r"Stream groups of function f: \d+ nodes; \d+ in group 1, ", summary)
-    assert header.split() == ["node", "op", "group", "why"]
-    assert any(line.split()[-4:] == ["Tanh", "Tanh", "2", "scope"] for line in lines)
-    assert any(re.match(r"  cond/Tan +Tan +2 +scope \(of call cond\)$", line) for line in lines)
-    assert any(re.match(r"Exp +Exp +- +default$", line) for line in lines)
-    assert "  cond[else_branch]:" in lines
+    assert re.match(r"Stream groups of function f: \d+ nodes; \d+ in group 1, ", text)
+    for line in (r"  cond/Tan +Tan +2 +scope \(of call cond\)", "Exp +Exp +- +default"):
+        assert re.search(f"^{line}$", text, re.MULTILINE), text
+    assert "\n  cond[else_branch]:\n" in text
 
 
 def test_table_of_every_kind_of_graph() -> None:
@@ -86,7 +83,6 @@ def test_table_of_every_kind_of_graph() -> None:
 
 
 def test_table_of_what_has_no_single_graph_is_an_error() -> None:
-    """It says what to do."""
     f = tf.function(lambda x: x)
     with pytest.raises(ValueError, match=r"not been traced.*get_concrete_function"):
         tf.cuda.stream_groups_of(f)

@@ -12,9 +12,14 @@ import pytest
 from multistream.testing import kit
 
 CALLS = """
-import re
+import ctypes
 
-from multistream.testing.served import is_direct
+is_known_direct = loader.library.TFMS_ServingIsDirect
+is_known_direct.restype = ctypes.c_bool
+is_known_direct.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+
+def is_direct(serve, device=None):
+    return is_known_direct(serve._handle, device and device.encode())
 
 def served(body, *specs):
     function = tf.function(body, input_signature=specs, autograph=False)
@@ -75,9 +80,9 @@ def test_each_device_scope_has_its_own_calls() -> None:
         for device in (GPU, "/CPU:0", GPU, "/CPU:0", "/GPU:0"):
             with tf.device(device):
                 check_served(serve, tf.function(f), x)
-        check(is_direct(serve, tf.DeviceSpec.from_string(
-            "/job:localhost/replica:0/task:0/device:GPU:0").to_string()), "on the GPU")
-        check(not is_direct(serve, "/job:localhost/replica:0/task:0/device:CPU:0"), "on the CPU")
+        host = "/job:localhost/replica:0/task:0/device:"
+        check(is_direct(serve, host + "GPU:0"), "on the GPU")
+        check(not is_direct(serve, host + "CPU:0"), "on the CPU")
         started = [s.steps_started for s in tf.cuda.stream_stats()]
         with tf.device("/CPU:0"):
             serve(x)

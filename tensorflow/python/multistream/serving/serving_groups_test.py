@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.cuda.serving_callable` on stream groups: from many threads, beside variables that change.
-
-Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
-"""
+"""`tf.cuda.serving_callable` on stream groups: from many threads, beside variables that change."""
 
 import textwrap
 

@@ -15,14 +15,36 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.multistream.serving import serving_arrays, serving_callable
 
-from multistream.testing.served import bits, bound, noted_long_ways
-
 Spec = tf.TensorSpec
 
 
 class Pair(NamedTuple):
     left: Any
     right: Any
+
+
+def bits(results: Any) -> list[Any]:
+    arrays = [x.numpy() if tf.is_tensor(x) else np.asarray(x) for x in tf.nest.flatten(results)]
+    return [(x.shape, x.dtype, x.tobytes()) for x in arrays]
+
+
+def bound(body: Callable[..., Any], *specs: Any) -> tuple[Any, Any]:
+    """A function, and its serving callable."""
+    function = tf.function(body, input_signature=specs, autograph=False)
+    return function, tf.cuda.serving_callable(function)
+
+
+def noted_long_ways(serve: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Gets "long" for each call of the callable that takes the way in Python."""
+    ways: list[str] = []
+    in_python = serve._call_in_python
+
+    def counted(*arguments: Any) -> Any:
+        ways.append("long")
+        return in_python(*arguments)
+
+    monkeypatch.setattr(serve, "_call_in_python", counted)
+    return ways
 
 
 double, serve_double = bound(lambda x: x * 2.0, Spec([None, 3], name="x"))
@@ -36,7 +58,6 @@ DTYPES = [
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
 def test_every_type_and_shape(dtype: Any) -> None:
-    """Covers ranks that are unknown before the call as well."""
     function, serve = bound(lambda x: (x, tf.stack([x, x])), Spec(None, dtype))
     for shape in [(), (0,), (3,), (2, 0, 3), (2, 1, 3)] * 3:
         x = np.random.RandomState(1).randint(0, 2, shape).astype(dtype.as_numpy_dtype)
@@ -152,11 +173,7 @@ def test_dlpack() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (
-            lambda: serve_double(ROWS.astype(np.float64)),
-            TypeError,
-            "x .*float64, and must be float32",
-        ),
+        (lambda: serve_double(ROWS.astype(float)), TypeError, "x .*float64, and must be float32"),
         (lambda: serve_double(1.5), TypeError, "Argument x .*float64"),
         (lambda: serve_double(ROWS[0]), ValueError, r"x .*shape \(3,\).*\(None, 3\)"),
         (serve_double, TypeError, "was not given x"),
@@ -176,11 +193,7 @@ def test_bad_arguments(call: Callable[[], Any], error: type[Exception], says: st
     ("bind", "error", "says"),
     [
         (lambda: bound(tf.strings.as_string, Spec([])), TypeError, "Result 0 .*string"),
-        (
-            lambda: bound(tf.size, tf.RaggedTensorSpec([None, None])),
-            TypeError,
-            "dense tensors only",
-        ),
+        (lambda: bound(tf.size, tf.RaggedTensorSpec([None, 2])), TypeError, "dense tensors only"),
         (lambda: tf.cuda.serving_callable(len), TypeError, "a SavedModel's signature"),
         (lambda: tf.cuda.serving_callable(tf.function(abs)), ValueError, "Pass what it takes"),
         (
@@ -302,7 +315,6 @@ def test_a_value_of_each_call_cannot_be_bound() -> None:
 
 
 def test_results_and_arguments_are_the_callers() -> None:
-    """Covers arguments that a function returns or keeps unchanged."""
     kept = tf.Variable(tf.zeros([2, 3]))
 
     def keep(x: Any) -> Any:
@@ -322,17 +334,7 @@ def test_results_and_arguments_are_the_callers() -> None:
     assert (serve(x) == -2).all()
 
 
-def test_results_whose_shape_is_in_the_values() -> None:
-    """Result shapes may differ from those of the last call with the same argument shapes."""
-    function, serve = bound(lambda x: (tf.boolean_mask(x, x > 0), tf.reduce_sum(x)), Spec([None]))
-    random = np.random.RandomState(3)
-    for _ in range(50):
-        x = random.randn(8).astype(np.float32)
-        assert bits(serve(x)) == bits(function(x))
-
-
 def test_many_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of cached shapes is bounded."""
     monkeypatch.setattr(serving_callable, "_MOST_SHAPES", 10)
     serve = tf.cuda.serving_callable(double)
     for rows in [*range(40), *range(40)]:
@@ -342,8 +344,6 @@ def test_many_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_errors_of_tensorflow() -> None:
-    """Errors have the type and the message of a call of the function."""
-
     def body(x: Any) -> Any:
         with tf.device("/CPU:0"):  # a GPU asserts nothing, and gathers zeros
             positive = tf.debugging.assert_positive(x, "must be positive")
@@ -424,3 +424,59 @@ def test_saved_model_of_tensorflow_1(tmp_path: Any) -> None:
     serve = tf.cuda.serving_callable(tf.saved_model.load(folder).signatures["serving_default"])
     result = serve(x=np.ones(2, np.float32), a=np.float32(2), b=np.float32(6))
     assert (result["y"] == 1).all()
+
+
+def test_strings_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They arrive as TensorFlow has them; elements that are no strings have Python's error."""
+    function, serve = bound(
+        lambda s, x: (tf.strings.to_hash_bucket_fast(s, 1 << 30), x * 2.0),
+        Spec([None, None], tf.string, "s"),
+        Spec([None]),
+    )
+    ways = noted_long_ways(serve, monkeypatch)
+    length = tf.cuda.serving_callable(
+        tf.function(tf.strings.length, input_signature=[Spec(None, tf.string)])
+    )
+    assert length("four") == 4 and length(["a", "list"]).tolist() == [1, 4]
+    texts = [["", "a", "äöü"], ["東京", "\0", "x" * 100_000]]
+    kinds = [
+        np.array(texts),
+        np.array(texts, object),
+        np.array([[x.encode() for x in row] for row in texts], object),
+        np.array([[b"a", "b", b""], ["c", b"d\0", "e"]], object),
+        np.array([[b"ab", b"c", b""], [b"", b"d", b"e"]]),
+        np.array(texts)[::-1, ::-1],
+        np.array(texts).astype(">U100000"),
+    ]
+    x = np.ones(2, np.float32)
+    with pytest.raises(TypeError, match="s of .*float32, and must be of str or bytes"):
+        serve(np.ones((2, 3), np.float32), x)
+    assert ways.pop() == "long"
+    serve(kinds[0], x)  # a new shape
+    assert ways.pop() == "long"
+    for s in kinds:
+        for given in (s, s[:0], s):
+            expected = function(tf.constant(np.asarray(given, object), tf.string), tf.constant(x))
+            assert bits(serve(given, x)) == bits(expected)
+    assert ways == ["long"]  # no rows are a new shape, once
+    ways.clear()
+    for wrong in (1, None, "\udc80", np.bytes_(b"a")):
+        s = np.array([["a", wrong, "b"], ["c", "d", "e"]], object)
+        if isinstance(wrong, bytes):  # of another type: in Python
+            serve(s, x)
+        else:
+            with pytest.raises(TypeError, match="s of .* an element that is not a string"):
+                serve(s, x)
+        assert ways.pop() == "long"
+    assert bits(serve(kinds[1], x)) == bits(function(tf.constant(texts), tf.constant(x)))
+    assert not ways
+
+
+def test_strings_that_another_thread_removes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If C++ finds fewer strings than the array has by then, Python reads them."""
+    with monkeypatch.context() as context:
+        context.setattr(serving_arrays, "flat_list", lambda x: x.reshape(-1).tolist()[1:])
+        function, serve = bound(tf.strings.length, Spec([None], tf.string))
+    texts = np.array(["a", "bb", "ccc"])
+    for _ in range(3):
+        assert bits(serve(texts)) == bits(function(tf.constant(texts)))

@@ -17,7 +17,7 @@ import tensorflow.compat.v1 as tf
 from google.protobuf import text_format
 
 from multistream.testing.deeprec import OFF, Clicks, config, run, waits
-from multistream.testing.kit import run_threads, same
+from multistream.testing.kit import in_process, run_threads, same
 
 
 @contextlib.contextmanager
@@ -28,8 +28,9 @@ def fails(kind: type[Exception], *texts: str) -> Iterator[None]:
         assert text in str(caught.value), (text, str(caught.value))
 
 
-def config_beats_environment() -> None:
-    """Four groups for steps in the environment, two streams for nodes in the ConfigProto."""
+@in_process(run, TF_GPU_STREAM_GROUP_COUNT="4")
+def test_a_config_beats_the_environment() -> None:
+    """With fewer streams, the error names the op in none of them and where it was built."""
     with tf.Graph().as_default() as graph:
         x = tf.placeholder(tf.float32, [3])
         with tf.stream(1):
@@ -60,17 +61,12 @@ def config_beats_environment() -> None:
     assert waits()[3] > before[3]
 
 
-def test_a_config_beats_the_environment() -> None:
-    """With fewer streams, the error names the op in none of them and where it was built."""
-    run(config_beats_environment, TF_GPU_STREAM_GROUP_COUNT="4")
-
-
 def two_streams() -> Clicks:
     return Clicks(tables=(0, 1), branches=(0, 1))
 
 
-def wrong_numbers() -> None:
-    """Numbers of streams that are not allowed, or more than an earlier session has made."""
+@in_process(run)
+def test_wrong_numbers_of_streams_are_named() -> None:
     clicks = two_streams()
     field = "multi_stream_opts.multi_stream_num"
     for number in (0, 65):
@@ -89,12 +85,9 @@ def wrong_numbers() -> None:
         text_format.Parse("multi_stream_opts { streams: 2 }", rewrite)
 
 
-def test_wrong_numbers_of_streams_are_named() -> None:
-    run(wrong_numbers)
-
-
-def asks_too_late() -> None:
-    """An earlier session has already made the GPU's only group."""
+@in_process(run)
+def test_streams_asked_for_after_the_gpu_is_made_are_an_error() -> None:
+    """The error says what to do, and sessions that ask for fewer streams still run."""
     clicks = two_streams()
     expected = clicks.trained(None)
     with fails(
@@ -105,11 +98,6 @@ def asks_too_late() -> None:
         clicks.trained(config())
     for form in (config(1), None):
         assert same(clicks.trained(form), expected)
-
-
-def test_streams_asked_for_after_the_gpu_is_made_are_an_error() -> None:
-    """The error says what to do, and sessions that ask for fewer streams still run."""
-    run(asks_too_late)
 
 
 def asks_again(path: str) -> None:
@@ -140,8 +128,8 @@ def test_a_session_that_cannot_be_made_asks_for_nothing(tmp_path: Path) -> None:
     run(asks_again, path, TF_GPU_STREAM_GROUP_PRIORITIES="0,0", TF_STREAM_FROM_FILE=path)
 
 
-def pinned_call() -> None:
-    """A thread on one group, and a session whose nodes have groups."""
+@in_process(run, TF_GPU_STREAM_GROUP_COUNT="2")
+def test_calls_pinned_to_a_group_are_an_error_where_nodes_have_groups() -> None:
     clicks = two_streams()
     expected = clicks.trained(config(2))
     with tf.cuda.stream_group(1):
@@ -151,13 +139,9 @@ def pinned_call() -> None:
     assert same(clicks.trained(config(2)), expected)
 
 
-def test_calls_pinned_to_a_group_are_an_error_where_nodes_have_groups() -> None:
-    """Other sessions run there."""
-    run(pinned_call, TF_GPU_STREAM_GROUP_COUNT="2")
-
-
-def variables_by_name() -> None:
-    """Variables of get_variable and what is colocated with them."""
+@in_process(run)
+def test_variables_of_get_variable_are_on_the_gpu() -> None:
+    """They go to the GPU, as on a machine with a GPU, with all ops colocated with them."""
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(1)
         x = tf.placeholder(tf.float32, [2, 3])
@@ -184,12 +168,8 @@ def variables_by_name() -> None:
         assert "CPU:0" in devices[name], (name, devices)
 
 
-def test_variables_of_get_variable_are_on_the_gpu() -> None:
-    """They go to the GPU, as on a machine with a GPU, with all ops colocated with them."""
-    run(variables_by_name)
-
-
-def two_threads() -> None:
+@in_process(run)
+def test_sessions_of_different_configs_train_in_threads() -> None:
     """Sessions of two and three streams, and one of none, train at the same time."""
     models = [two_streams(), Clicks(tables=(1, 2), branches=(1, 2)), two_streams()]
     forms = [config(2), config(3), None]
@@ -208,10 +188,6 @@ def two_threads() -> None:
     assert waits()[2] == before[2] and waits()[1] > before[1]
     with fails(tf.errors.InvalidArgumentError, "stream group 2", "has 2"):
         models[1].trained(config(2))
-
-
-def test_sessions_of_different_configs_train_in_threads() -> None:
-    run(two_threads)
 
 
 def file_and_config() -> None:

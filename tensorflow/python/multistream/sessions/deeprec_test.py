@@ -10,7 +10,7 @@ from google.protobuf import text_format
 from google.protobuf.internal import api_implementation
 
 from multistream.testing.deeprec import OFF, POLICIES, Clicks, config, run, waits
-from multistream.testing.kit import same
+from multistream.testing.kit import in_process, same
 
 
 def trains(streams_used: int) -> None:
@@ -22,16 +22,13 @@ def trains(streams_used: int) -> None:
     assert all(count > 0 for count in waits()), waits()
 
 
-def ask_by_python_messages() -> None:
+@in_process(run, PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python")
+def test_message_fields_need_no_compiled_protocol_buffers() -> None:
     assert api_implementation.Type() == "python"
     with tf.Session(graph=tf.Graph(), config=config()):
         assert tf.cuda.stream_group_count() == 2
     read = type(config()).FromString(config(3, "COST_PARTITION").SerializeToString())
     assert read == config(3, "COST_PARTITION")
-
-
-def test_message_fields_need_no_compiled_protocol_buffers() -> None:
-    run(ask_by_python_messages, PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python")
 
 
 def test_without_a_gpu_the_program_runs_on_the_cpu_and_is_warned() -> None:
@@ -68,8 +65,9 @@ def test_training_gives_the_bits_of_one_stream() -> None:
     assert "there is no GPU" not in run(same_bits)
 
 
-def policies() -> None:
-    """Each policy, of a model with scopes and of one without."""
+@in_process(run, TF_MULTI_STREAM_MEASURE="false")
+def test_every_policy_gives_the_same_bits() -> None:
+    """Policies that split use the groups; the others leave all nodes on one group."""
     unmarked, marked = Clicks(), Clicks(tables=(0, 1, 2), branches=(1, 2))
     expected = unmarked.trained(config(3))
     for policy in POLICIES:
@@ -83,8 +81,3 @@ def policies() -> None:
         before = waits()
         assert same(marked.trained(config(3, policy)), expected), policy
         assert all(a > b + 20 for a, b in zip(waits(), before, strict=True)), policy
-
-
-def test_every_policy_gives_the_same_bits() -> None:
-    """Policies that split use the groups; the others leave all nodes on one group."""
-    run(policies, TF_MULTI_STREAM_MEASURE="false")

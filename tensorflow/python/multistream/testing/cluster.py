@@ -107,6 +107,15 @@ def make_server(spec: Spec, job: str, task: int, config: Any = None) -> Any:
     return tf.train.Server(cluster, job_name=job, task_index=task, config=config)
 
 
+def worker_device(spec: Spec, task: int) -> Any:
+    """Puts variables on the parameter server, and all else on a worker's GPU."""
+    return tf.train.replica_device_setter(
+        cluster=tf.train.ClusterSpec(spec),
+        worker_device=f"/job:worker/task:{task}/device:GPU:0",
+        ps_device="/job:ps/device:CPU:0",
+    )
+
+
 def serve_until_the_client_ends(spec: Spec, job: str, task: int, folder: str) -> None:
     """A task that only serves."""
     server = make_server(spec, job, task)

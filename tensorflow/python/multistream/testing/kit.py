@@ -6,6 +6,7 @@
     run_program  likewise, a program's file
     run_checks   code of concurrent calls on four groups, between PROLOGUE and EPILOGUE
     run_job      a function of the test's file, at node level
+    in_process   decorates a test whose whole body is such a function
 
 A process is forked from a server that has imported TensorFlow in the same environment without the
 runtime's variables; the forked process reads these itself (fork_server.py). Tests of imports or of
@@ -135,14 +136,14 @@ def ok(code: str, **environment: str) -> str:
 
 
 PROLOGUE = f"""
-import collections, os, sys, threading, time
+import collections, functools, os, sys, threading, time
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.multistream import loader
 sys.path.insert(0, {PACKAGES!r})
 from multistream.testing import kit
 from multistream.testing.kit import (
-    GPU, SIZE, STEPS, THREADS, batches, check, check_calls, eventually, run_clients,
+    GPU, SIZE, STEPS, THREADS, batches, check, check_calls, eventually, fails, run_clients,
     run_threads, wrong)
 
 tf1 = tf.compat.v1
@@ -171,6 +172,10 @@ def on_gpu(function):
             return tf.nest.map_structure(tf.identity, function(*arguments))
     return placed
 
+def both_ways(function):
+    # The function captured, and not.
+    return [tf.cuda.captured(mode=mode)(function) for mode in ("auto", "off")]
+
 def expect(name, function, *arguments, captured=True, runs=12):
     # The first calls run uncaptured; later ones give the same bits.
     before = replayed()
@@ -178,6 +183,17 @@ def expect(name, function, *arguments, captured=True, runs=12):
     for _ in range(runs):
         check(bits(function(*arguments)) == first, name)
     right = (replayed() > before) == captured
+    check(right, right or f"{name}: {tf.cuda.capture_report()}")
+
+def compare(name, function, *draws, captured=True, runs=12, of="steps_replayed"):
+    # Each call has other numbers. `captured`: whether steps (or what `of` counts) are replayed.
+    sides = both_ways(on_gpu(function))
+    before = total(of)
+    for _ in range(runs):
+        arguments = [draw() for draw in draws]
+        replay, step = (bits(side(*arguments)) for side in sides)
+        check(replay == step, name)
+    right = captured is None or (total(of) > before) == captured
     check(right, right or f"{name}: {tf.cuda.capture_report()}")
 
 def alike(name, make, *inputs, runs=24, captured=True, between=lambda i, variables: None):
@@ -200,6 +216,19 @@ def alike(name, make, *inputs, runs=24, captured=True, between=lambda i, variabl
     right = captured is None or (report.replayed >= 3 if captured else report.replayed == 0)
     check(right, f"{name}: {report}")
     return report
+
+def trained(model, optimizer, **options):
+    # For `alike`: a training step of a Keras model, with all variables that it changes.
+    def make():
+        tf.keras.utils.set_random_seed(3)
+        made = model()
+        made.compile(optimizer(), "mse", **{"jit_compile": False, **options})
+        made.optimizer.build(made.trainable_variables)
+        variables = [*made.variables, *made.optimizer.variables,
+                     *getattr(made, "metrics_variables", ())]  # which Keras 2 lacks
+        return on_gpu(lambda x, y: made.train_step((x, y))), [
+            getattr(v, "value", v) for v in variables]
+    return make
 """
 
 EPILOGUE = """
@@ -233,10 +262,13 @@ def run_captured(*code: str, groups: int = 2, capture: str = "auto", **more: str
     return run_checks(program, groups, 600, TF_MULTI_STREAM_CAPTURE=capture, **more)
 
 
-def run_process(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process with node level and these multi-stream variables and no others.
+def run_job(
+    job: Callable[..., None], *arguments: object, first: str = "", **environment: str | None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a function of a module, which must succeed, in a process at node level.
 
-    A variable that is None is not set.
+    `first` is code that runs before the function; in it, `jobs` is the function's module. The
+    process has these multi-stream variables and no others; one that is None is not set.
     """
     given = {
         "TF_MULTI_STREAM_EMULATED_GPUS": "1",
@@ -248,16 +280,6 @@ def run_process(code: str, **environment: str | None) -> subprocess.CompletedPro
     if ON_GPU:
         given["TF_MULTI_STREAM_EMULATED_GPUS"] = None
         given["TF_DETERMINISTIC_OPS"] = "1"  # otherwise sums have other bits each time
-    return run(code, **{k: v for k, v in given.items() if v is not None})
-
-
-def run_job(
-    job: Callable[..., None], *arguments: object, first: str = "", **environment: str | None
-) -> subprocess.CompletedProcess[str]:
-    """Runs a function of a module, which must succeed, in a process with stream groups.
-
-    `first` is code that runs before the function; in it, `jobs` is the function's module.
-    """
     code = f"""
 import faulthandler, importlib, sys
 faulthandler.dump_traceback_later(500, exit=True)  # a hang says where
@@ -265,16 +287,30 @@ sys.path.insert(0, {PACKAGES!r})
 jobs = importlib.import_module({job.__module__!r})
 from multistream.testing import kit
 {first}
-jobs.{job.__name__}(*{arguments!r})
+job = jobs.{job.__name__}
+getattr(job, "__wrapped__", job)(*{arguments!r})
 kit.check_process()
 """
-    done = run_process(code, **environment)
+    done = run(code, **{k: v for k, v in given.items() if v is not None})
     # Grappler logs this for each graph, since an emulated GPU has no CUDA.
     errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
     assert done.returncode == 0, "\n".join(
         [f"rc {done.returncode}", done.stdout[-6000:], *errors[-60:]]
     )
     return done
+
+
+def in_process(run: Callable[..., Any] = run_job, **environment: str | None) -> Callable[..., Any]:
+    """Makes the decorated test a job of run_job, or of another function like it."""
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def started(**arguments: object) -> None:
+            run(test, *arguments.values(), **environment)
+
+        return started
+
+    return decorated
 
 
 checked = collections.Counter[str]()
@@ -286,6 +322,17 @@ def check(right: Any, what: str) -> None:
     checked[what] += 1
     if not right:
         wrong[what] += 1
+
+
+def fails(kind: type[Exception], function: Callable[[], Any], *texts: str) -> None:
+    """Checks that a call raises an error of this kind with these texts."""
+    try:
+        function()
+    except kind as error:
+        for text in texts:
+            check(text in str(error), f"{text!r} is not in {error!r}")
+    else:
+        check(False, f"no {kind.__name__}: {texts}")
 
 
 def eventually(condition: Callable[[], bool]) -> bool:

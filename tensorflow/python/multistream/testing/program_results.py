@@ -3,7 +3,10 @@
 """Results of random programs, as functions and in sessions, without scopes and with them."""
 
 import contextlib
+import functools
+import pickle
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from pprint import pformat
 from typing import Any
 
@@ -137,18 +140,14 @@ def build_switch(body: Body, a: Any, b: Any, k: int) -> Any:
     return tf.switch_case(tf.math.floormod(tf.cast(tf.reduce_sum(a), tf.int32), 3), branches)
 
 
-def build_while(body: Body, a: Any, b: Any, k: int) -> Any:
+def build_while(body: Body, a: Any, b: Any, k: int, until: bool = False) -> Any:
     def step(i: Any, x: Any) -> Any:
         return i + 1, tf.ensure_shape(body(0, x, b), [ROWS, COLUMNS])
 
-    return tf.while_loop(lambda i, x: i < k, step, [0, a], parallel_iterations=2 * k)[1]
+    def goes_on(i: Any, x: Any) -> Any:
+        return (i < k) & (tf.reduce_sum(x) < 4.0) if until else i < k
 
-
-def build_while_until(body: Body, a: Any, b: Any, k: int) -> Any:
-    def step(i: Any, x: Any) -> Any:
-        return i + 1, tf.ensure_shape(body(0, x, b), [ROWS, COLUMNS])
-
-    return tf.while_loop(lambda i, x: (i < k) & (tf.reduce_sum(x) < 4.0), step, [0, a])[1]
+    return tf.while_loop(goes_on, step, [0, a], parallel_iterations=10 if until else 2 * k)[1]
 
 
 def build_map(body: Body, a: Any, b: Any, k: int) -> Any:
@@ -179,7 +178,7 @@ NESTED_BUILDERS: dict[str, Callable[[Body, Any, Any, int], Any]] = {
     "cond": build_cond,
     "switch": build_switch,
     "while": build_while,
-    "while_until": build_while_until,
+    "while_until": functools.partial(build_while, until=True),
     "map": build_map,
     "array": build_array,
     "call": build_call,
@@ -258,6 +257,19 @@ def results(seed: int, program: Program, scoped: bool) -> list[list[Any]]:
         raise AssertionError(f"seed {seed}, scoped={scoped}:\n{pformat(program)}") from error
 
 
+def save_results(path: str, seeds: range, scoped: bool = False, calls: int = CALLS) -> None:
+    """Writes the results of the seeds' programs, and the groups' statistics, to a file."""
+    global CALLS
+    CALLS = calls
+    found = {seed: results(seed, program_of(seed), scoped) for seed in seeds}
+    Path(path).write_bytes(pickle.dumps((found, tf.cuda.stream_stats())))
+
+
+def differing(expected: dict[int, list[list[Any]]], found: dict[int, list[list[Any]]]) -> list[int]:
+    """The seeds whose results differ."""
+    return [seed for seed in expected if not all(map(same, expected[seed], found[seed]))]
+
+
 def compare_programs(first: int, last: int) -> None:
     """Runs programs without scopes, then with them, and compares."""
     programs = {seed: program_of(seed) for seed in range(first, last)}
@@ -265,7 +277,7 @@ def compare_programs(first: int, last: int) -> None:
     assert groups_used() == {0}
     found = {seed: results(seed, program, True) for seed, program in programs.items()}
     assert groups_used() == set(range(GROUPS))
-    different = [seed for seed in programs if not all(map(same, expected[seed], found[seed]))]
+    different = differing(expected, found)
     for seed in different:
         print(f"seed {seed} differs:\n{pformat(programs[seed])}")
         for call, (left, right) in enumerate(zip(expected[seed], found[seed], strict=True)):

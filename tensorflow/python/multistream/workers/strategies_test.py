@@ -13,26 +13,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from multistream.testing.cluster import (
-    GRAPH_LEVEL,
-    NODE_LEVEL,
-    ONE_STREAM,
-    Spec,
-    Task,
-    assert_groups_were_used,
-    line_of,
-    make_spec,
-    numbers,
-    run_all,
-    serve_until_the_client_ends,
-)
+from multistream.testing import cluster
 from multistream.testing.kit import groups_used, on, same
 
 
-def work(spec: Spec, job: str, task: int, folder: str) -> None:
+def work(spec: cluster.Spec, job: str, task: int, folder: str) -> None:
     """A worker whose groups the client uses."""
-    serve_until_the_client_ends(spec, job, task, folder)
-    assert_groups_were_used()
+    cluster.serve_until_the_client_ends(spec, job, task, folder)
+    cluster.assert_groups_were_used()
 
 
 def branches(x: Any, v: Any, w: Any, scoped: bool = True) -> Any:
@@ -49,10 +37,7 @@ def loss_and_gradients(x: Any, v: Any, w: Any, scoped: bool = True) -> tuple[Any
     return loss, tape.gradient(loss, [v, w])
 
 
-# ParameterServerStrategy.
-
-
-def coordinate(spec: Spec) -> None:
+def coordinate(spec: cluster.Spec) -> None:
     """Trains with one call at a time, and predicts with many at once."""
     strategy = tf.distribute.ParameterServerStrategy(
         tf.distribute.cluster_resolver.SimpleClusterResolver(
@@ -61,7 +46,7 @@ def coordinate(spec: Spec) -> None:
     )
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():
-        v, w = (tf.Variable(numbers(k, 16, 16)) for k in range(2))
+        v, w = (tf.Variable(cluster.numbers(k, 16, 16)) for k in range(2))
 
     def train_step(x: Any) -> Any:
         loss, gradients = loss_and_gradients(x, v, w)
@@ -79,11 +64,11 @@ def coordinate(spec: Spec) -> None:
 
     losses = []
     for k in range(10):
-        loss = coordinator.schedule(train, args=(tf.constant(numbers(10 + k % 3, 4, 16)),))
+        loss = coordinator.schedule(train, args=(tf.constant(cluster.numbers(10 + k % 3, 4, 16)),))
         coordinator.join()
         losses.append(loss.fetch())
     assert losses[9] < losses[0]  # losses of the same input
-    inputs = [tf.constant(numbers(20 + k, 4, 16)) for k in range(4)]
+    inputs = [tf.constant(cluster.numbers(20 + k, 4, 16)) for k in range(4)]
     asked = [coordinator.schedule(rows, args=(inputs[k % 4],)) for k in range(80)]
     coordinator.join()
     found = [result.fetch() for result in asked]
@@ -92,10 +77,7 @@ def coordinate(spec: Spec) -> None:
     print("result", *(np.asarray(r).tobytes().hex() for r in results))
 
 
-# MultiWorkerMirroredStrategy.
-
-
-def mirror(spec: Spec, task: int, scoped: bool) -> None:
+def mirror(spec: cluster.Spec, task: int, scoped: bool) -> None:
     """A worker, with collectives beside its groups."""
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(spec),
@@ -109,7 +91,7 @@ def mirror(spec: Spec, task: int, scoped: bool) -> None:
     )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver, options)
     with strategy.scope():
-        v, w = (tf.Variable(numbers(k, 16, 16)) for k in range(2))
+        v, w = (tf.Variable(cluster.numbers(k, 16, 16)) for k in range(2))
 
     def replica(x: Any) -> Any:
         context = tf.distribute.get_replica_context()
@@ -126,7 +108,7 @@ def mirror(spec: Spec, task: int, scoped: bool) -> None:
             results = strategy.run(replica, args=(x,))
         return strategy.reduce("SUM", results, axis=None)
 
-    losses = [step(tf.constant(numbers(10 + task, 4, 16))).numpy() for _ in range(30)]
+    losses = [step(tf.constant(cluster.numbers(10 + task, 4, 16))).numpy() for _ in range(30)]
     assert losses[-1] < losses[0]
     results = (*losses, v.numpy(), w.numpy())
     print("result", *(np.asarray(r).tobytes().hex() for r in results))
@@ -138,24 +120,27 @@ def results_of(client: Callable[..., None], folder: Path, level: dict[str, str])
     """What a cluster's client prints, or each of its workers, if the strategy has no client."""
     folder.mkdir()
     if client is mirror:
-        spec = make_spec(worker=3)
-        tasks: list[Task] = [(mirror, (spec, i, level == NODE_LEVEL), level) for i in (2, 1, 0)]
+        spec = cluster.make_spec(worker=3)
+        tasks: list[cluster.Task] = [
+            (mirror, (spec, i, level == cluster.NODE_LEVEL), level) for i in (2, 1, 0)
+        ]
     else:
-        spec = make_spec(chief=1, worker=2, ps=1)
-        tasks = [(serve_until_the_client_ends, (spec, "ps", 0, str(folder)), {})]
+        spec = cluster.make_spec(chief=1, worker=2, ps=1)
+        tasks = [(cluster.serve_until_the_client_ends, (spec, "ps", 0, str(folder)), {})]
         tasks += [(work, (spec, "worker", i, str(folder)), level) for i in range(2)]
         tasks += [(coordinate, (spec,), {})]
-    printed = run_all(tasks, folder)[0 if client is mirror else -1 :]
-    (result,) = {line_of(text, "result") for text in printed}
+    printed = cluster.run_all(tasks, folder)[0 if client is mirror else -1 :]
+    (result,) = {cluster.line_of(text, "result") for text in printed}
     return str(result)
 
 
 @pytest.mark.parametrize(
-    ("client", "levels"), [(coordinate, (GRAPH_LEVEL, NODE_LEVEL)), (mirror, (NODE_LEVEL,))]
+    ("client", "levels"),
+    [(coordinate, (cluster.GRAPH_LEVEL, cluster.NODE_LEVEL)), (mirror, (cluster.NODE_LEVEL,))],
 )
 def test_results_are_those_of_one_stream(
     client: Callable[..., None], levels: Sequence[dict[str, str]], tmp_path: Path
 ) -> None:
-    expected = results_of(client, tmp_path / "one", ONE_STREAM)
+    expected = results_of(client, tmp_path / "one", cluster.ONE_STREAM)
     for i, level in enumerate(levels):
         assert results_of(client, tmp_path / str(i), level) == expected

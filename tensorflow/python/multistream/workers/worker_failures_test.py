@@ -17,30 +17,14 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from multistream.testing import kit
-from multistream.testing.cluster import (
-    FEEDS,
-    GRAPH_LEVEL,
-    NODE_LEVEL,
-    ONE_STREAM,
-    Layers,
-    Spec,
-    Task,
-    assert_groups_were_used,
-    line_of,
-    make_server,
-    make_spec,
-    numbers,
-    run_all,
-    until,
-)
+from multistream.testing import cluster, kit
 from multistream.testing.kit import run_threads, same
 
 # TensorFlow's errors for a client whose worker has died.
 GONE = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
 
 
-def serve(spec: Spec, job: str, task: int, folder: str, lives: int) -> None:
+def serve(spec: cluster.Spec, job: str, task: int, folder: str, lives: int) -> None:
     """A task that serves; in the first of two lives it is killed when the file `kill` appears.
 
     The last life ends with the client.
@@ -51,16 +35,16 @@ def serve(spec: Spec, job: str, task: int, folder: str, lives: int) -> None:
         if child == 0:
             status = 1
             try:
-                server = make_server(spec, job, task)
+                server = cluster.make_server(spec, job, task)
                 (signs / f"up{life}").touch()
-                until((signs / "ended").exists, seconds=300)
+                cluster.until((signs / "ended").exists, seconds=300)
                 kit.check_process()
                 del server
                 status = 0
             finally:
                 os._exit(status)
         last = life == lives - 1
-        until((signs / ("ended" if last else "kill")).exists, seconds=300)
+        cluster.until((signs / ("ended" if last else "kill")).exists, seconds=300)
         if not last:
             os.kill(child, signal.SIGKILL)
         _, ended = os.waitpid(child, 0)
@@ -78,7 +62,7 @@ class TwoWorkers:
         with self.graph.as_default():
             with tf.device("/job:worker/task:0/device:GPU:0"):
                 self.x = tf.placeholder(tf.float32, [None, 32])
-                w = tf.get_variable("w", initializer=numbers(1, 32, 32), use_resource=True)
+                w = tf.get_variable("w", initializer=cluster.numbers(1, 32, 32), use_resource=True)
                 with tf.stream(1):
                     here = tf.tanh(self.x @ w)
             with tf.device("/job:worker/task:1/device:CPU:0"):
@@ -86,7 +70,7 @@ class TwoWorkers:
                 self.wait = queue.dequeue()
                 self.go_on = queue.enqueue(tf.constant(1.0))
             with tf.device("/job:worker/task:1/device:GPU:0"):
-                v = tf.get_variable("v", initializer=numbers(2, 32, 32), use_resource=True)
+                v = tf.get_variable("v", initializer=cluster.numbers(2, 32, 32), use_resource=True)
                 with tf.stream(1):
                     there = tf.sin(here @ v)
                 with tf.stream(2):
@@ -100,8 +84,8 @@ class TwoWorkers:
 
     @staticmethod
     def right(feed: Any) -> Any:
-        here = np.tanh(feed @ numbers(1, 32, 32))
-        there = here @ numbers(2, 32, 32)
+        here = np.tanh(feed @ cluster.numbers(1, 32, 32))
+        there = here @ cluster.numbers(2, 32, 32)
         return (np.sin(there) * np.cos(there) * here).sum(1)
 
 
@@ -109,7 +93,7 @@ def run_until_cancelled(server: Any, session: Any, model: TwoWorkers, expected: 
     """Steps that wait in the other worker until cancelled, among steps that do not wait."""
 
     def waits(session: Any, k: int, **options: Any) -> None:
-        result = session.run(model.y_after_wait, {model.x: FEEDS[k]}, **options)
+        result = session.run(model.y_after_wait, {model.x: cluster.FEEDS[k]}, **options)
         assert same([result], [expected[k]])
 
     # The first step partitions the graph, which its deadline does not limit.
@@ -118,8 +102,8 @@ def run_until_cancelled(server: Any, session: Any, model: TwoWorkers, expected: 
 
     def client(k: int) -> None:
         for i in range(20):
-            feeds = {model.x: FEEDS[(k + i) % len(FEEDS)]}
-            assert same([session.run(model.y, feeds)], [expected[(k + i) % len(FEEDS)]])
+            feeds = {model.x: cluster.FEEDS[(k + i) % len(cluster.FEEDS)]}
+            assert same([session.run(model.y, feeds)], [expected[(k + i) % len(cluster.FEEDS)]])
 
     def late(k: int) -> None:
         # TensorFlow loses a deadline that passes before the step begins: docs/training.md.
@@ -164,7 +148,7 @@ def run_until_it_dies(session: Any, model: TwoWorkers, expected: list[Any], kill
                 kill.touch()
             tensor = model.y_after_wait if k == 1 and i > 10 else model.y
             try:
-                result = session.run(tensor, {model.x: FEEDS[k]})
+                result = session.run(tensor, {model.x: cluster.FEEDS[k]})
             except GONE as error:
                 ended.append(error)
                 return
@@ -175,58 +159,53 @@ def run_until_it_dies(session: Any, model: TwoWorkers, expected: list[Any], kill
 
 
 def run_alone(server: Any) -> None:
-    """Runs a step on the first worker only."""
     with tf.Graph().as_default() as graph, tf.device("/job:worker/task:0/device:GPU:0"):
         with tf.stream(2):
-            y = tf.tanh(tf.constant(FEEDS[0]) @ numbers(1, 32, 32))
-        until(lambda: works(server, graph, y))
+            y = tf.tanh(tf.constant(cluster.FEEDS[0]) @ cluster.numbers(1, 32, 32))
+        cluster.until(lambda: works(server, graph, y))
         with tf.Session(server.target) as session:
-            right = np.tanh(FEEDS[0] @ numbers(1, 32, 32))
+            right = np.tanh(cluster.FEEDS[0] @ cluster.numbers(1, 32, 32))
             np.testing.assert_allclose(session.run(y), right, rtol=1e-2, atol=1e-3)
 
 
-def survive(spec: Spec, folder: str) -> None:
+def survive(spec: cluster.Spec, folder: str) -> None:
     """Runs steps over both workers, which are cancelled; the second worker dies and comes back."""
-    server = make_server(spec, "worker", 0)
+    server = cluster.make_server(spec, "worker", 0)
     model = TwoWorkers()
     signs = Path(folder)
     for life in range(2):
-        until((signs / f"up{life}").exists)
-        until(lambda: works(server, model.graph, model.start))
+        cluster.until((signs / f"up{life}").exists)
+        cluster.until(lambda: works(server, model.graph, model.start))
         with tf.Session(server.target, graph=model.graph) as session:
-            found = [session.run(model.y, {model.x: feed}) for feed in FEEDS]
+            found = [session.run(model.y, {model.x: feed}) for feed in cluster.FEEDS]
             if life == 0:
                 expected = found
-                for feed, result in zip(FEEDS, expected, strict=True):
+                for feed, result in zip(cluster.FEEDS, expected, strict=True):
                     np.testing.assert_allclose(result, model.right(feed), rtol=1e-2, atol=1e-3)
                 run_until_cancelled(server, session, model, expected)
                 run_until_it_dies(session, model, expected, signs / "kill")
             assert same(found, expected)
         run_alone(server)
-    assert_groups_were_used()
+    cluster.assert_groups_were_used()
 
 
-@pytest.mark.parametrize("level", [GRAPH_LEVEL, NODE_LEVEL], ids=["graph", "node"])
+@pytest.mark.parametrize("level", [cluster.GRAPH_LEVEL, cluster.NODE_LEVEL], ids=["graph", "node"])
 def test_a_worker_survives_cancelled_steps_and_the_death_of_another_worker(
     level: dict[str, str], tmp_path: Path
 ) -> None:
-    spec = make_spec(worker=2)
-    other: Task = (serve, (spec, "worker", 1, str(tmp_path), 2), level)
-    run_all([other, (survive, (spec, str(tmp_path)), level)], tmp_path)
+    spec = cluster.make_spec(worker=2)
+    other: cluster.Task = (serve, (spec, "worker", 1, str(tmp_path), 2), level)
+    cluster.run_all([other, (survive, (spec, str(tmp_path)), level)], tmp_path)
 
 
 STEPS = 8
 
 
-def train(spec: Spec, folder: str, kills: bool) -> None:
+def train(spec: cluster.Spec, folder: str, kills: bool) -> None:
     """Trains, saving after each step, with a parameter server that is killed after three steps."""
-    server = make_server(spec, "worker", 0)
-    device = tf.train.replica_device_setter(
-        cluster=tf.train.ClusterSpec(spec),
-        worker_device="/job:worker/task:0/device:GPU:0",
-        ps_device="/job:ps/device:CPU:0",
-    )
-    layers = Layers(True, device)
+    server = cluster.make_server(spec, "worker", 0)
+    device = cluster.worker_device(spec, 0)
+    layers = cluster.Layers(True, device)
     with layers.graph.as_default(), tf.device(device):
         step = tf.train.get_or_create_global_step()
         with tf.device("/job:ps/task:0/device:CPU:0"), tf.control_dependencies([layers.train]):
@@ -245,21 +224,21 @@ def train(spec: Spec, folder: str, kills: bool) -> None:
         while (at := session.run(step)) < STEPS:
             if kills and at == 3:
                 (Path(folder) / "kill").touch()
-            session.run(advance, {layers.x: FEEDS[at % len(FEEDS)]})
+            session.run(advance, {layers.x: cluster.FEEDS[at % len(cluster.FEEDS)]})
         print("weights", *(w.tobytes().hex() for w in session.run(layers.weights)))
-    assert_groups_were_used()
+    cluster.assert_groups_were_used()
 
 
 def weights_trained(folder: Path, kills: bool, **variables: str) -> str:
     folder.mkdir()
-    spec = make_spec(ps=1, worker=1)
-    server: Task = (serve, (spec, "ps", 0, str(folder), 2 if kills else 1), variables)
-    worker: Task = (train, (spec, str(folder), kills), variables)
-    line: str = line_of(run_all([server, worker], folder)[-1], "weights")
+    spec = cluster.make_spec(ps=1, worker=1)
+    server: cluster.Task = (serve, (spec, "ps", 0, str(folder), 2 if kills else 1), variables)
+    worker: cluster.Task = (train, (spec, str(folder), kills), variables)
+    line: str = cluster.line_of(cluster.run_all([server, worker], folder)[-1], "weights")
     return line
 
 
 def test_training_goes_on_after_its_parameter_server_was_killed(tmp_path: Path) -> None:
     """The weights are those of uninterrupted training on one stream."""
-    expected = weights_trained(tmp_path / "one", False, **ONE_STREAM)
-    assert weights_trained(tmp_path / "killed", True, **NODE_LEVEL) == expected
+    expected = weights_trained(tmp_path / "one", False, **cluster.ONE_STREAM)
+    assert weights_trained(tmp_path / "killed", True, **cluster.NODE_LEVEL) == expected

@@ -14,24 +14,12 @@ from typing import Any
 import pytest
 import tensorflow.compat.v1 as tf
 
-from multistream.testing.cluster import (
-    FEEDS,
-    GRAPH_LEVEL,
-    Layers,
-    Spec,
-    Task,
-    make_server,
-    make_spec,
-    run_all,
-    until,
-)
+from multistream.testing import cluster
 from multistream.testing.deeprec import OFF, POLICIES, Clicks, config, waits
-from multistream.testing.kit import run_job, run_threads, same
-
-# One worker, with sessions in the worker's process.
+from multistream.testing.kit import in_process, run_threads, same
 
 
-def sessions_on(server: Any, layers: Layers, kind: str) -> list[Any]:
+def sessions_on(server: Any, layers: cluster.Layers, kind: str) -> list[Any]:
     """Sessions with the server's devices, or with devices of their own.
 
     Their own have other variables than the server's ("isolated"), or other names ("cluster").
@@ -44,9 +32,11 @@ def sessions_on(server: Any, layers: Layers, kind: str) -> list[Any]:
     return [tf.Session(server.target, graph=layers.graph, config=config) for _ in range(count)]
 
 
-def queries_of_a_server(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["", "isolated", "cluster"])
+@in_process(**cluster.GRAPH_LEVEL)
+def test_queries_of_a_server_run_on_every_group(kind: str) -> None:
     """Eight clients of sessions get the right results, from every group."""
-    layers = Layers()
+    layers = cluster.Layers()
     server = tf.train.Server.create_local_server()
     with layers.graph.as_default():
         scale = [tf.assign(w, w * 2.0) for w in layers.weights]
@@ -55,14 +45,14 @@ def queries_of_a_server(kind: str) -> None:
         session.run(layers.start)
         for _ in range(i):
             session.run(scale)
-        expected[session] = [session.run(layers.y, {layers.x: feed}) for feed in FEEDS]
+        expected[session] = [session.run(layers.y, {layers.x: feed}) for feed in cluster.FEEDS]
     assert len(expected) == 1 or not same(*expected.values())  # each session has its own variables
 
     def client(k: int) -> None:
         for i in range(40):
-            j = (k + i) % len(FEEDS)
+            j = (k + i) % len(cluster.FEEDS)
             for session, results in expected.items():
-                assert same([session.run(layers.y, {layers.x: FEEDS[j]})], [results[j]])
+                assert same([session.run(layers.y, {layers.x: cluster.FEEDS[j]})], [results[j]])
 
     before = [s.steps_started for s in tf.cuda.stream_stats()]
     run_threads([partial(client, k) for k in range(8)])
@@ -70,25 +60,8 @@ def queries_of_a_server(kind: str) -> None:
     assert sum(ran) >= len(expected) * 8 * 40 and min(ran) > 0, ran
 
 
-@pytest.mark.parametrize("kind", ["", "isolated", "cluster"])
-def test_queries_of_a_server_run_on_every_group(kind: str) -> None:
-    run_job(queries_of_a_server, kind, **GRAPH_LEVEL)
-
-
-# Workers and a parameter server.
-
-
-def worker_device(spec: Spec, task: int) -> Any:
-    """Puts variables on the parameter server, and all else on a worker's GPU."""
-    return tf.train.replica_device_setter(
-        cluster=tf.train.ClusterSpec(spec),
-        worker_device=f"/job:worker/task:{task}/device:GPU:0",
-        ps_device="/job:ps/device:CPU:0",
-    )
-
-
 def take_turns(
-    server: Any, spec: Spec, task: int, folder: Path, model: Any, feeds: Sequence[Any]
+    server: Any, spec: cluster.Spec, task: int, folder: Path, model: Any, feeds: Sequence[Any]
 ) -> list[Any]:
     """Makes a step for each of the feeds, after the steps of the worker before this one.
 
@@ -101,22 +74,22 @@ def take_turns(
     workers = len(spec["worker"])
     ready = folder / "chief"
     if task > 0:  # otherwise it would look for variables now, and again after 30 seconds
-        until(ready.exists)
+        cluster.until(ready.exists)
     with (
         model.graph.as_default(),
         tf.train.MonitoredTrainingSession(server.target, is_chief=task == 0) as session,
     ):
         ready.touch()
-        until(lambda: session.run(step) >= len(feeds) * task)
+        cluster.until(lambda: session.run(step) >= len(feeds) * task)
         losses = []
         for feed in feeds:
             losses.append(session.run([model.loss, model.train], {model.x: feed})[0])
             session.run(advance)
-        until(lambda: session.run(step) >= len(feeds) * workers)
+        cluster.until(lambda: session.run(step) >= len(feeds) * workers)
         weights = session.run(model.weights)
         (folder / f"worker{task}").touch()
         # If a worker ended now, its part of the cluster would end, too.
-        until(lambda: all((folder / f"worker{i}").exists() for i in range(workers)))
+        cluster.until(lambda: all((folder / f"worker{i}").exists() for i in range(workers)))
     return [*losses, *weights]
 
 
@@ -128,25 +101,29 @@ MARKS, COST = POLICIES[1], POLICIES[-1]
 STEPS = 6
 
 
-def serve_each(specs: dict[str, Spec], folder: str) -> None:
+def serve_each(specs: dict[str, cluster.Spec], folder: str) -> None:
     """The parameter server of several clusters."""
-    servers = [make_server(spec, "ps", 0) for spec in specs.values()]
-    until((Path(folder) / "ended").exists, seconds=300)
+    servers = [cluster.make_server(spec, "ps", 0) for spec in specs.values()]
+    cluster.until((Path(folder) / "ended").exists, seconds=300)
     del servers
 
 
-def train_with_each_policy(specs: dict[str, Spec], task: int, folder: str) -> None:
+def train_with_each_policy(specs: dict[str, cluster.Spec], task: int, folder: str) -> None:
     """A worker of a cluster for each policy; half of the tables are on the GPU of each worker."""
     tf.disable_v2_behavior()
     gpus = [f"/job:worker/task:{i}/device:GPU:0" for i in range(2)]
     forms = {name: config(use=OFF) if name == NO_STREAMS else config(4, name) for name in specs}
     # The first server determines the number of streams of the whole process.
-    servers = {name: make_server(specs[name], "worker", task, forms[name]) for name in specs}
+    servers = {
+        name: cluster.make_server(specs[name], "worker", task, forms[name]) for name in specs
+    }
     found: dict[str, list[Any]] = {}
     waited: dict[str, list[int]] = {}
     # NO_STREAMS first: a variable's first change waits for the reads of all earlier sessions.
     for policy, spec in reversed(specs.items()):
-        clicks = Clicks(branches=(2, 3), device=worker_device(spec, task), table_devices=gpus)
+        clicks = Clicks(
+            branches=(2, 3), device=cluster.worker_device(spec, task), table_devices=gpus
+        )
         signs = Path(folder) / policy
         signs.mkdir(exist_ok=True)
         before = waits()
@@ -164,13 +141,13 @@ def train_with_each_policy(specs: dict[str, Spec], task: int, folder: str) -> No
 
 
 def test_programs_for_deeprec_train_what_one_stream_trains(tmp_path: Path) -> None:
-    specs = {name: make_spec(ps=1, worker=2) for name in (MARKS, COST, NO_STREAMS)}
+    specs = {name: cluster.make_spec(ps=1, worker=2) for name in (MARKS, COST, NO_STREAMS)}
     variables = {
         "TF_GPU_STREAM_GROUP_COUNT": "",
         "TF_NODE_LEVEL_MULTISTREAM": "",
         "TF_MULTI_STREAM_MEASURE": "false",
     }
-    tasks: list[Task] = [(serve_each, (specs, str(tmp_path)), variables)]
+    tasks: list[cluster.Task] = [(serve_each, (specs, str(tmp_path)), variables)]
     for i in (1, 0):
         tasks.append((train_with_each_policy, (specs, i, str(tmp_path)), variables))
-    run_all(tasks, tmp_path)
+    cluster.run_all(tasks, tmp_path)
