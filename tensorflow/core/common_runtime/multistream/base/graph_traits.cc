@@ -10,6 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
@@ -43,33 +44,12 @@ bool IsStepLocal(absl::string_view op) {
 // they name (the ops that use the resource are judged), or in the step. All
 // other stateful ops stay on the leader.
 bool IsHarmless(absl::string_view op) {
-  static const auto* ops = new Ops{"VarHandleOp",
-                                   "VariableV2",
-                                   "Variable",
-                                   "_VarHandlesOp",
-                                   "Assert",
-                                   "Print",
-                                   "PrintV2",
-                                   "_Arg",
-                                   "_Retval",
-                                   "_DeviceArg",
-                                   "_DeviceRetval",
-                                   "_Send",
-                                   "_Recv",
-                                   "_HostSend",
-                                   "_HostRecv",
-                                   "PartitionedCall",
-                                   "StatefulPartitionedCall",
-                                   "If",
-                                   "While",
-                                   "Case",
-                                   "Placeholder",
-                                   "XlaLaunch",
-                                   "XlaLaunchV2",
-                                   "_XlaCompile",
-                                   "_XlaRun",
-                                   "_XlaMerge",
-                                   "NoOp"};
+  static const auto* ops = new absl::flat_hash_set<std::string>(absl::StrSplit(
+      "VarHandleOp VariableV2 Variable _VarHandlesOp Assert Print PrintV2 _Arg "
+      "_Retval _DeviceArg _DeviceRetval _Send _Recv _HostSend _HostRecv "
+      "PartitionedCall StatefulPartitionedCall If While Case Placeholder "
+      "XlaLaunch XlaLaunchV2 _XlaCompile _XlaRun _XlaMerge NoOp",
+      ' '));
   return ops->contains(op) || DrawsRandomNumbers(op);
 }
 

@@ -50,31 +50,43 @@ void ExpectError(const absl::Status& status,
   }
 }
 
+struct NamedSwitch {
+  const char* name;
+  bool Options::*field;
+  bool by_default = false;
+};
+constexpr NamedSwitch kSwitches[] = {
+    {kSegmentOwnConstVariable, &Options::segment_own_const},
+    {kSpinLocksVariable, &Options::spin_locks, true},
+    {kTestFaultsVariable, &Options::test_faults},
+    {kNodeLevelVariable, &Options::node_level},
+    {kReduceStreamWaitVariable, &Options::reduce_stream_wait, true},
+    {kForwardPropagationVariable, &Options::forward_propagation},
+    {kMergeVariable, &Options::merge_streams},
+    {kHostAllocatorVariable, &Options::host_allocators},
+    {kSharePoolVariable, &Options::share_pool},
+    {kStreamAwareVariable, &Options::stream_aware}};
+
 TEST(OptionsTest, UnsetOrEmptyMeansStock) {
   Environment empty;
   for (const Variable& variable : Variables()) empty[variable.name] = "";
   for (const Environment& environment : {Environment(), empty}) {
     const Options options = Get(environment);
     EXPECT_FALSE(options.Enabled());
+    for (const NamedSwitch& it : kSwitches) {
+      EXPECT_EQ(options.*it.field, it.by_default) << it.name;
+    }
     EXPECT_TRUE(options.group_counts.empty());
     EXPECT_EQ(options.emulated_gpus, 0);
-    EXPECT_FALSE(options.segment_own_const);
-    EXPECT_TRUE(options.spin_locks);
-    EXPECT_FALSE(options.test_faults);
     EXPECT_TRUE(options.without_effect.empty());
     EXPECT_EQ(options.GroupCount(0), 1);
     EXPECT_EQ(options.GroupCount(7), 1);
     EXPECT_EQ(options.DefaultGroupCount(0), 1);
-    EXPECT_FALSE(options.node_level);
     EXPECT_FALSE(options.any_node_level);
-    EXPECT_TRUE(options.reduce_stream_wait);
-    EXPECT_FALSE(options.forward_propagation);
     EXPECT_EQ(options.stream_file, "");
     EXPECT_EQ(options.policy, Policy::kNone);
     EXPECT_EQ(options.thread_mode, ThreadMode::kProcess);
     EXPECT_FALSE(options.has_pool());
-    EXPECT_FALSE(options.merge_streams);
-    EXPECT_FALSE(options.host_allocators);
     EXPECT_EQ(options.extend_limit_mb, 0);
     EXPECT_EQ(options.Priority(3), 0);
     EXPECT_TRUE(options.CheckPriorities(4).ok());
@@ -91,56 +103,49 @@ TEST(OptionsTest, UnsetOrEmptyMeansStock) {
 // The error names the variable, its value and what is allowed.
 TEST(OptionsTest, RefusesValuesThatAVariableDoesNotTake) {
   struct Refused {
-    std::vector<const char*> names;
+    const char* name;
     std::vector<const char*> values;
     const char* allowed;
   };
-  const Refused all[] = {
-      {{kGroupCountVariable},
+  std::vector<Refused> all = {
+      {kGroupCountVariable,
        {"abc", "0", "-1", "65", "4,x", "4,", ",4", "4,,4", "4,0", "4,65", "4.5",
         "0x4", "4 4", "4;4", " ", "99999999999999999999"},
        "a whole number from 1 to 64, or a comma list"},
-      {{kContextCountVariable},
-       {"abc", "0", "65", "4,x", "4,"},
-       "from 1 to 64"},
-      {{kPrioritiesVariable}, {"abc", "65", "-65", "0,x"}, "from -64 to 64"},
-      {{kEmulatedGpusVariable},
+      {kContextCountVariable, {"abc", "0", "65", "4,x", "4,"}, "from 1 to 64"},
+      {kPrioritiesVariable, {"abc", "65", "-65", "0,x"}, "from -64 to 64"},
+      {kEmulatedGpusVariable,
        {"abc", "-1", "17", "1,1", "1.5", "99999999999"},
        "a whole number from 0 to 16"},
-      {{kThreadCountVariable}, {"abc", "0", "1,2", "1025"}, "from 1 to 1024"},
-      {{kExtendLimitVariable},
+      {kThreadCountVariable, {"abc", "0", "1,2", "1025"}, "from 1 to 1024"},
+      {kExtendLimitVariable,
        {"abc", "0", "-1", "1,2", "99999999999"},
        "a whole number of at least 1"},
-      {{kCaptureBatchesVariable}, {"4,0"}, "from 1 to 1048576"},
-      {{kCaptureBatchesVariable}, {"4 8"}, "one for each batch"},
-      {{kCaptureLengthsVariable}, {"4,0"}, "from 1 to 1048576"},
-      {{kCaptureMegabytesVariable}, {"0"}, "from 1 to 1048576"},
-      {{kCaptureVerifyVariable}, {"-1"}, "at least 0"},
-      {{kCaptureBranchesVariable}, {"0", "65"}, "from 1 to 64"},
-      {{kSegmentOwnConstVariable, kSpinLocksVariable, kTestFaultsVariable,
-        kNodeLevelVariable, kReduceStreamWaitVariable,
-        kForwardPropagationVariable, kMergeVariable, kHostAllocatorVariable,
-        kSharePoolVariable, kStreamAwareVariable},
-       {"yes", "2", "-1", "truee", "1,0", " "},
-       "true, false, 1 or 0"},
-      {{kSanitizerVariable},
-       {"on", "logs", "1", "log,abort"},
-       "off, log, abort"},
-      {{kThreadModeVariable},
+      {kCaptureBatchesVariable, {"4,0"}, "from 1 to 1048576"},
+      {kCaptureBatchesVariable, {"4 8"}, "one for each batch"},
+      {kCaptureLengthsVariable, {"4,0"}, "from 1 to 1048576"},
+      {kCaptureMegabytesVariable, {"0"}, "from 1 to 1048576"},
+      {kCaptureVerifyVariable, {"-1"}, "at least 0"},
+      {kCaptureBranchesVariable, {"0", "65"}, "from 1 to 64"},
+      {kSanitizerVariable, {"on", "logs", "1", "log,abort"}, "off, log, abort"},
+      {kThreadModeVariable,
        {"private", "gpu", "1"},
        "global, gpu_private, gpu_shared"},
-      {{kPolicyVariable},
+      {kPolicyVariable,
        {"manual", "1", "cost:2", "full graph", " cost", "embedding,cost"},
        "none, user_defined, embedding, full_graph, cost"},
-      {{kCaptureVariable}, {"yes"}, "off, marked, inference, auto, require"}};
+      {kCaptureVariable, {"yes"}, "off, marked, inference, auto, require"}};
+  for (const NamedSwitch& it : kSwitches) {
+    all.push_back({it.name,
+                   {"yes", "2", "-1", "truee", "1,0", " "},
+                   "true, false, 1 or 0"});
+  }
   for (const Refused& it : all) {
-    for (const char* name : it.names) {
-      for (const char* value : it.values) {
-        Environment environment = {{kGroupCountVariable, "4"}};
-        environment[name] = value;
-        ExpectError(Parse(environment).status(),
-                    {absl::StrCat(name, "=\"", value, "\""), it.allowed});
-      }
+    for (const char* value : it.values) {
+      Environment environment = {{kGroupCountVariable, "4"}};
+      environment[it.name] = value;
+      ExpectError(Parse(environment).status(),
+                  {absl::StrCat(it.name, "=\"", value, "\""), it.allowed});
     }
   }
 }
@@ -297,22 +302,9 @@ TEST(OptionsTest, SwitchesTakeTrueFalse1And0) {
       {"true", true},   {"True", true},   {"TRUE", true}, {"1", true},
       {"false", false}, {"False", false}, {"0", false}};
   for (const auto& [value, is_on] : values) {
-    const Options options = Get({{kSegmentOwnConstVariable, value},
-                                 {kSpinLocksVariable, value},
-                                 {kTestFaultsVariable, value},
-                                 {kNodeLevelVariable, value},
-                                 {kReduceStreamWaitVariable, value},
-                                 {kForwardPropagationVariable, value},
-                                 {kMergeVariable, value},
-                                 {kHostAllocatorVariable, value}});
-    EXPECT_EQ(options.segment_own_const, is_on) << value;
-    EXPECT_EQ(options.spin_locks, is_on) << value;
-    EXPECT_EQ(options.test_faults, is_on) << value;
-    EXPECT_EQ(options.node_level, is_on) << value;
-    EXPECT_EQ(options.reduce_stream_wait, is_on) << value;
-    EXPECT_EQ(options.forward_propagation, is_on) << value;
-    EXPECT_EQ(options.merge_streams, is_on) << value;
-    EXPECT_EQ(options.host_allocators, is_on) << value;
+    for (const NamedSwitch& it : kSwitches) {
+      EXPECT_EQ(Get({{it.name, value}}).*it.field, is_on) << it.name << value;
+    }
   }
 }
 

@@ -44,35 +44,6 @@ class ProcessOptionsDeathTest : public ::testing::Test {
   static std::vector<int> Counts() { return ProcessOptions()->group_counts; }
 };
 
-TEST_F(ProcessOptionsDeathTest, TheyAreThoseOfTheEnvironment) {
-  InNewProcess({}, [] {
-    EXPECT_FALSE(IsEnabled());
-    EXPECT_EQ(Counts(), std::vector<int>());
-  });
-  InNewProcess({{kGroupCountVariable, "2"}, {kPolicyVariable, "cost"}}, [] {
-    EXPECT_TRUE(IsEnabled());
-    EXPECT_EQ(Counts(), std::vector<int>{2});
-    EXPECT_EQ(ProcessOptions()->policy, Policy::kCost);
-  });
-  InNewProcess({{kGroupCountVariable, "many"}}, [] {
-    EXPECT_FALSE(ProcessOptions().ok());
-    EXPECT_FALSE(IsEnabled());
-  });
-}
-
-TEST_F(ProcessOptionsDeathTest, ASessionMayBeTheOneThatWantsGroups) {
-  InNewProcess({}, [] {
-    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
-    EXPECT_TRUE(IsEnabled());
-    EXPECT_TRUE(ProcessOptions()->any_node_level);
-    EXPECT_EQ(ProcessOptions()->GroupCount(0), 4);
-    EXPECT_EQ(ProcessOptions()->GroupCount(7), 4);
-    // Sessions without a configuration keep their options.
-    EXPECT_FALSE(ProcessOptions()->node_level);
-    EXPECT_EQ(ProcessOptions()->DefaultGroupCount(0), 1);
-  });
-}
-
 TEST_F(ProcessOptionsDeathTest, EachGpuHasAtLeastAsManyGroupsAsASessionWants) {
   InNewProcess({{kGroupCountVariable, "2,8"}}, [] {
     EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
@@ -188,16 +159,7 @@ TEST_F(ProcessOptionsDeathTest, XlaLaunchesNoGraphsWhereStepsAreCaptured) {
   }
 }
 
-TEST_F(ProcessOptionsDeathTest, AnEnvironmentThatHadNothingCanBeReadAgain) {
-  InNewProcess({}, [] {
-    const absl::StatusOr<Options>& before = ProcessOptions();
-    setenv(kGroupCountVariable, "2", /*overwrite=*/1);
-    EXPECT_EQ(Counts(), std::vector<int>());
-    EXPECT_EQ(ReadEnvironmentAgain(), absl::OkStatus());
-    EXPECT_EQ(Counts(), std::vector<int>{2});
-    EXPECT_EQ(before->group_counts, std::vector<int>());
-    EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
-  });
+TEST_F(ProcessOptionsDeathTest, NoEnvironmentIsReadAgainAfterARequest) {
   InNewProcess({}, [] {
     EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
     EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));

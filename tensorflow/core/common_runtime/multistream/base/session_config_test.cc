@@ -146,44 +146,5 @@ TEST(SessionConfigTest, AWrongValueIsNamed) {
             "line 3");
 }
 
-// The streams of a session's k-th GPU, which has `made` groups.
-SessionStreams Streams(const ConfigProto& config, const char* groups,
-                       bool node_level, int k, int made) {
-  const auto options =
-      ParseOptions([&](const std::string& name) -> std::optional<std::string> {
-        if (name == kGroupCountVariable) return groups;
-        if (name == kNodeLevelVariable) return node_level ? "true" : "false";
-        return std::nullopt;
-      });
-  auto streams = StreamsOfSession(config, *options, k, /*gpu=*/k, made);
-  EXPECT_TRUE(streams.ok()) << streams.status();
-  return streams.value_or(SessionStreams());
-}
-
-TEST(SessionConfigTest, AConfigBeatsTheEnvironment) {
-  const SessionStreams without =
-      Streams(ConfigProto(), "4,2", false, /*k=*/1, /*made=*/4);
-  EXPECT_EQ(without.groups, 2);
-  EXPECT_FALSE(without.node_level);
-  EXPECT_TRUE(Streams(ConfigProto(), "4", true, 0, 4).node_level);
-
-  const ConfigProto three = FromText(kOn, "multi_stream_num: 3");
-  EXPECT_EQ(Streams(three, "8", false, 0, 8).groups, 3);
-  EXPECT_TRUE(Streams(three, "8", false, 0, 8).node_level);
-  EXPECT_EQ(Streams(FromText(kOff), "8", true, 0, 8).groups, 1);
-  EXPECT_EQ(Streams(FromText(kOn), "8", false, 0, 8).groups, 8);
-}
-
-TEST(SessionConfigTest, MoreThanThereAreIsAnErrorThatSaysBoth) {
-  const absl::Status status =
-      StreamsOfSession(FromText(kOn, "multi_stream_num: 5"), Options(),
-                       /*k=*/0, /*gpu=*/3, /*made=*/4)
-          .status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status));
-  EXPECT_TRUE(absl::StrContains(status.message(),
-                                "multi_stream_num is 5, and GPU 3 has 4"))
-      << status;
-}
-
 }  // namespace
 }  // namespace tensorflow::multistream

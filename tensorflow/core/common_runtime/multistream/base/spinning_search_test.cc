@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
-#include <cstdint>
-#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -17,14 +15,8 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow::multistream {
+namespace tensorflow::multistream::search {
 namespace {
-
-using search::Expect;
-using search::Of;
-using search::Program;
-using search::SearchAll;
-using search::SearchAtRandom;
 
 // Makes lazily made objects before the first search, so that they have the same
 // numbers in each search.
@@ -41,7 +33,7 @@ class SpinningSearchTest : public ::testing::Test {
 
 class ReadWriteLock {
  public:
-  ReadWriteLock() { search::StateOf(&lock_); }
+  ReadWriteLock() { StateOf(&lock_); }
   void LockToRead() { Expect(SpinningReadLock(&lock_) == 0, "it fails"); }
   void LockToWrite() { Expect(SpinningWriteLock(&lock_) == 0, "it fails"); }
   void Unlock() { pthread_rwlock_unlock(&lock_); }
@@ -52,7 +44,7 @@ class ReadWriteLock {
 
 class Mutex {
  public:
-  Mutex() { search::StateOf(&mutex_); }
+  Mutex() { StateOf(&mutex_); }
   void Lock() { Expect(SpinningLock(&mutex_) == 0, "it fails"); }
   void Unlock() { pthread_mutex_unlock(&mutex_); }
   const void* get() const { return &mutex_; }
@@ -66,14 +58,14 @@ class Mutex {
 void NestedReader(Program* program) {
   struct {
     ReadWriteLock outer, inner;
-    search::Shared here;
+    Shared here;
     LockWaits waits;
     int written = 0;
   } world;
   program->Thread("launches", [&] {
     world.outer.LockToRead();
     const int written = world.written;
-    search::Touch(world.here, "launches", TFMS_SEARCH_HERE);
+    Touch(world.here, "launches", TFMS_SEARCH_HERE);
     ShowLockWaitsOfThisThread(&world.waits);
     world.inner.LockToRead();
     ShowLockWaitsOfThisThread(nullptr);
@@ -84,7 +76,7 @@ void NestedReader(Program* program) {
     world.outer.Unlock();
   });
   program->Thread("makes an event", [&] {
-    search::Touch(world.here, "wants to write", TFMS_SEARCH_HERE);
+    Touch(world.here, "wants to write", TFMS_SEARCH_HERE);
     world.outer.LockToWrite();
     ++world.written;
     world.outer.Unlock();
@@ -177,12 +169,12 @@ TEST_F(SpinningSearchTest, AWriterGetsInWhereThereIsAlwaysAReader) {
 void NeededReader(Program* program) {
   struct {
     ReadWriteLock lock;
-    search::Shared here;
+    Shared here;
     bool has_read = false;
   } world;
   program->Thread("reads", [&] {
     world.lock.LockToRead();
-    search::BlockUntil(
+    BlockUntil(
         world.here, [&] { return world.has_read; }, "waits for the other",
         TFMS_SEARCH_HERE);
     world.lock.Unlock();
@@ -194,7 +186,7 @@ void NeededReader(Program* program) {
   program->Thread("is needed", [&] {
     world.lock.LockToRead();
     world.lock.Unlock();
-    search::Touch(world.here, "has read", TFMS_SEARCH_HERE);
+    Touch(world.here, "has read", TFMS_SEARCH_HERE);
     world.has_read = true;
   });
   program->Run();
@@ -247,7 +239,7 @@ TEST_F(SpinningSearchTest, WhoWaitsForLongTakesNoCoreAndIsWoken) {
 void Turns(Program* program) {
   struct {
     Mutex mutex;
-    search::Shared here;
+    Shared here;
     int looking = 0;
   } world;
   for (const char* name : {"a", "b", "c"}) {
@@ -258,7 +250,7 @@ void Turns(Program* program) {
         Expect(turn.IsMine() == (looks > 0), "a turn is waited for in vain");
         if (!turn.IsMine()) continue;
         Expect(++world.looking == 1, "two look at once");
-        search::Touch(world.here, "looks", TFMS_SEARCH_HERE);
+        Touch(world.here, "looks", TFMS_SEARCH_HERE);
         --world.looking;
       }
     });
@@ -277,4 +269,4 @@ TEST_F(SpinningSearchTest, OneLooksAtATimeAndGivesTheTurnOn) {
 }
 
 }  // namespace
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

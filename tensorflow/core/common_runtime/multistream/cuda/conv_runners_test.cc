@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_cuda_functions.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
@@ -107,15 +105,6 @@ TEST_F(ConvRunnersTest, ManyShapesOnManyGroupsAreBounded) {
   AutotuneEntry<se::dnn::ConvOp> again;
   ASSERT_TRUE(map->Find(Parameters(kFirst), &again));
   EXPECT_EQ(again.GetOpRunners().primary->ToAlgorithmDesc(), Algorithm(0));
-}
-
-TEST_F(ConvRunnersTest, TheInnermostGroupIsTheThreads) {
-  GroupOnThread outer(&a_);
-  {
-    GroupOnThread inner(&b_);
-    EXPECT_EQ(GroupOnThread::Get(), &b_);
-  }
-  EXPECT_EQ(GroupOnThread::Get(), &a_);
 }
 
 }  // namespace

@@ -158,12 +158,6 @@ TEST_F(DriverWaitsTest, ALibraryThatIsNotKnownStaysAsItIs) {
   }
 }
 
-TEST_F(DriverWaitsTest, NamesALibraryThatIsNotLoaded) {
-  const absl::Status gated = GateWaitsOf("libnone.so", &gate_);
-  EXPECT_TRUE(absl::IsNotFound(gated)) << gated;
-  EXPECT_TRUE(absl::StrContains(gated.message(), "libnone.so"));
-}
-
 // The code here is only data; it never runs.
 TEST(PlaceOfFunctionTest, KnowsTheEntriesOfDrivers) {
   alignas(8) unsigned char code[2 * kEntryBytes] = {};

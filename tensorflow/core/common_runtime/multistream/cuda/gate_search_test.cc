@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -16,15 +15,8 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow::multistream {
+namespace tensorflow::multistream::search {
 namespace {
-
-using search::Body;
-using search::Expect;
-using search::Of;
-using search::Program;
-using search::SearchAll;
-using search::SearchAtRandom;
 
 constexpr CaptureGate::Side kCaptures = CaptureGate::kCaptures;
 constexpr CaptureGate::Side kWaits = CaptureGate::kWaits;
@@ -88,27 +80,27 @@ class World {
 
  private:
   CaptureGate gate_;
-  const search::Shared here_;
+  const Shared here_;
   int capturing_ = 0;
   int ended_ = 0;
 };
 
-struct Limits {
+struct Longest {
   absl::Duration capture = kForever;
   absl::Duration wait = kForever;
   absl::Duration still = kForever;
 };
 
-Body CapturesAndWaits(int threads, const Limits& limits = {}) {
+Body CapturesAndWaits(int threads, const Longest& longest = {}) {
   return [=](Program* program) {
-    auto world = std::make_shared<World>(limits.still);
+    auto world = std::make_shared<World>(longest.still);
     for (int i = 0; i < threads; ++i) {
       program->Thread(absl::StrCat("captures ", i), [=] {
-        world->Capture(limits.capture);
-        world->Capture(limits.capture);
+        world->Capture(longest.capture);
+        world->Capture(longest.capture);
       });
       program->Thread(absl::StrCat("waits ", i),
-                      [=] { world->Wait(limits.wait); });
+                      [=] { world->Wait(longest.wait); });
     }
     program->Run();
     world->ExpectEmpty();
@@ -226,4 +218,4 @@ TEST(GateSearchTest, NobodyIsStopped) {
 }
 
 }  // namespace
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

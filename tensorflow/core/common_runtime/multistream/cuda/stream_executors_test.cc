@@ -87,44 +87,6 @@ se::StreamExecutor* ExecutorOf(se::Platform* platform, int ordinal) {
   return executor.ok() ? *executor : nullptr;
 }
 
-// Choosing an executor must not affect the cache of a platform without GPUs. On
-// a machine without a GPU there is nothing to choose.
-TEST(OtherCacheTest, AChoiceDoesNotConcernAPlatformWithoutGpus) {
-  se::StreamExecutor* const of_host = ExecutorOf(Host(), 0);
-  for (const int group : {-1, 0, 2}) {
-    if (group >= 0) ChooseExecutor(0, group);
-    se::ExecutorCache cache;
-    absl::Status error = absl::UnavailableError("it is busy");
-    int asked = 0;  // calls of the factory
-    const auto get = [&](int ordinal) {
-      return cache.GetOrCreate(ordinal, [&]() -> Made {
-        ++asked;
-        if (!error.ok()) return error;
-        return NewExecutor(ordinal);
-      });
-    };
-    // An error is handed on and not kept.
-    EXPECT_EQ(get(0).status(), error);
-    EXPECT_EQ(get(0).status(), error);
-    EXPECT_EQ(asked, 2);
-    error = absl::OkStatus();
-    for (const int ordinal : {0, 1}) {
-      auto executor = get(ordinal);
-      ASSERT_TRUE(executor.ok()) << executor.status();
-      EXPECT_EQ((*executor)->device_ordinal(), ordinal);
-      EXPECT_EQ(*get(ordinal), *executor);
-      // It is in TensorFlow's own cache.
-      EXPECT_EQ(*cache.Get(ordinal), *executor);
-    }
-    EXPECT_EQ(asked, 4);
-    EXPECT_EQ(ExecutorOf(Host(), 0), of_host);
-    // The same for an executor that is made only now.
-    se::StreamExecutor* const later = ExecutorOf(Host(), 2 + group);
-    ChooseExecutor(0, 0);
-    EXPECT_EQ(ExecutorOf(Host(), 2 + group), later);
-  }
-}
-
 // Any number of GPUs; making an executor may fail.
 class FakeGpus : public se::host::HostPlatform {
  public:
@@ -222,6 +184,7 @@ TEST_F(GroupExecutorsTest, AChoiceIsForTheGpusPlatform) {
   ChooseExecutor(0, 0);
   EXPECT_EQ(ExecutorOf(Host(), 0), of_host);
   EXPECT_EQ(get(), of_cache);
+  EXPECT_EQ(*cache.Get(0), of_cache);
   EXPECT_EQ(made, 1);
 }
 

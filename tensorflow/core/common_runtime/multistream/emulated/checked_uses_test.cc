@@ -10,7 +10,6 @@
 #include <cstring>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"

@@ -33,7 +33,6 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/checked_uses.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/recurrent_layers.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"

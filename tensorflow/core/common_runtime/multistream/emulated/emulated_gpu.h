@@ -26,6 +26,11 @@ std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory();
 // Registers the graph pass of emulated_placement.cc. Called once, by hooks/.
 void PlaceOnEmulatedGpus();
 
+// Registers kernels of cuDNN's ops for LSTM and GRU layers and their gradients,
+// which Keras uses wherever it sees a GPU and TensorFlow has no kernels of for
+// CPUs: one layer, in one direction. Only the first call has an effect.
+void RegisterRecurrentLayers();
+
 // What the graph optimizer is told about an emulated GPU: it is an unknown
 // device, without the error in the log that a missing CUDA device would cause.
 // Replaces grappler::GetDeviceInfo, which is `stock`, and queries the CUDA

@@ -7,14 +7,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/cc/ops/const_op.h"
@@ -49,18 +47,6 @@ class LaunchingThread : public OpKernel {
 };
 REGISTER_KERNEL_BUILDER(Name("LaunchingThread").Device(DEVICE_CPU),
                         LaunchingThread);
-
-TEST_F(EmulatedRuntimeTest, ThereIsOneVisibleGpu) {
-  const std::unique_ptr<Session> session = SessionOf(DenseLayers(1));
-  std::vector<DeviceAttributes> devices;
-  ASSERT_TRUE(session->ListDevices(&devices).ok());
-  int gpus = 0;
-  for (const DeviceAttributes& device : devices) {
-    gpus += absl::StrContains(device.name(), "GPU");
-  }
-  EXPECT_EQ(gpus, 1);
-  EXPECT_EQ(StreamGroupCount(), kGroups);
-}
 
 TEST_F(EmulatedRuntimeTest, ConcurrentStepsReturnWhatTensorFlowReturns) {
   constexpr int kThreads = 8, kSteps = 50;
@@ -101,23 +87,6 @@ TEST_F(EmulatedRuntimeTest, AReadReturnsTheLastValueThatTheLeaderWrote) {
     for (int g = 0; g < kGroups; ++g) reads[g] += started[g];
   }
   for (int64_t of_group : reads) EXPECT_GT(of_group, 0);
-}
-
-TEST_F(EmulatedRuntimeTest, AReadWhileOthersWriteSeesOneValueWhole) {
-  const std::unique_ptr<Session> session = SessionOf(AVariable());
-  Set(session.get(), 1);
-  std::atomic<bool> stop{false};
-  OnThreads(5, [&](int t) {
-    if (t > 0) {
-      while (!stop) {
-        const float mean = Sum(session.get()) / (1 << 18);
-        EXPECT_TRUE(mean == 1 || mean == 2 || mean == 4) << mean;
-      }
-      return;
-    }
-    for (int i = 0; i < 60; ++i) Set(session.get(), 1 << (i % 3));
-    stop = true;
-  });
 }
 
 // Group i launches on the session's pool i mod n.
@@ -161,35 +130,6 @@ TEST_F(EmulatedRuntimeTest, GroupsHaveThreadsOfTheirSessionsPools) {
   EXPECT_EQ(thread_of(other, 0), b);
   EXPECT_EQ(thread_of(other, 2), b);
   EXPECT_NE(thread_of(other, 1), thread_of(named, 2));
-}
-
-TEST_F(EmulatedRuntimeTest, AFailedStepReleasesItsGroupAndOthersGoOn) {
-  constexpr int kThreads = 8, kSteps = 25;
-  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
-  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
-  auto checked = ops::CheckNumerics(root, x, "the message");
-  ops::Square(root.WithOpName("y"), checked);
-  const std::unique_ptr<Session> session = SessionOf(root);
-  const int64_t failed_before = Total(&StreamGroupStats::steps_failed);
-  OnThreads(kThreads, [&](int t) {
-    const float value =
-        t % 2 == 1 ? std::numeric_limits<float>::quiet_NaN() : 3.0f + t;
-    for (int i = 0; i < kSteps; ++i) {
-      std::vector<Tensor> outputs;
-      const absl::Status status =
-          session->Run({{"x", Tensor(value)}}, {"y:0"}, {}, &outputs);
-      if (t % 2 == 1) {
-        EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-        EXPECT_TRUE(absl::StrContains(status.message(), "the message"));
-      } else {
-        ASSERT_TRUE(status.ok()) << status;
-        EXPECT_EQ(outputs[0].scalar<float>()(), value * value);
-      }
-    }
-  });
-  EXPECT_TRUE(AllStepsEnd());
-  EXPECT_EQ(Total(&StreamGroupStats::steps_failed) - failed_before,
-            kThreads / 2 * kSteps);
 }
 
 // Steps that wait for an element of a queue before their part on the GPU end

@@ -4,15 +4,9 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <deque>
-#include <map>
-#include <thread>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
@@ -26,91 +20,72 @@ struct EmulatedEvent : public StreamEvent {
 
 }  // namespace
 
-struct EmulatedStreamGroup::Impl {
-  absl::Mutex mu;
-  absl::CondVar changed;
-  std::deque<std::function<void()>> work ABSL_GUARDED_BY(mu);
-  int64_t enqueued ABSL_GUARDED_BY(mu) = 0;
-  int64_t completed ABSL_GUARDED_BY(mu) = 0;
-  bool paused ABSL_GUARDED_BY(mu) = false;
-  // For each other stream, the position up to which this one waited for it.
-  std::map<Impl*, int64_t> waited_for ABSL_GUARDED_BY(mu);
-  std::atomic<int> threads_that_wait{0};
-  bool stopping ABSL_GUARDED_BY(mu) = false;
-  std::thread thread;
+void EmulatedStreamGroup::Enqueue(std::function<void()> f) {
+  absl::MutexLock lock(&mu_);
+  work_.push_back(std::move(f));
+  ++enqueued_;
+  changed_.SignalAll();
+}
 
-  void Enqueue(std::function<void()> f) {
-    absl::MutexLock lock(&mu);
-    work.push_back(std::move(f));
-    ++enqueued;
-    changed.SignalAll();
+int64_t EmulatedStreamGroup::Tail() {
+  absl::MutexLock lock(&mu_);
+  if (paused_) {
+    work_.push_back([] {});
+    ++enqueued_;
   }
+  return enqueued_;
+}
 
-  // The number of enqueued items. If the stream is paused, enqueues one that
-  // stands for the op that takes long.
-  int64_t Tail() {
-    absl::MutexLock lock(&mu);
-    if (paused) {
-      work.push_back([] {});
-      ++enqueued;
+void EmulatedStreamGroup::NoteWaitFor(StreamGroup* other, int64_t tail) {
+  if (other == this) return;
+  absl::MutexLock lock(&mu_);
+  int64_t& waited = waited_for_[static_cast<EmulatedStreamGroup*>(other)];
+  waited = std::max(waited, tail);
+}
+
+void EmulatedStreamGroup::Await(int64_t target, EmulatedStreamGroup* waiter) {
+  absl::MutexLock lock(&mu_);
+  if (completed_ >= target) return;
+  ++waiter->threads_that_wait_;
+  while (completed_ < target) changed_.Wait(&mu_);
+  --waiter->threads_that_wait_;
+}
+
+void EmulatedStreamGroup::Loop() {
+  while (true) {
+    std::function<void()> next;
+    {
+      absl::MutexLock lock(&mu_);
+      while (!stopping_ && (paused_ || work_.empty())) changed_.Wait(&mu_);
+      if (work_.empty()) return;
+      next = std::move(work_.front());
+      work_.pop_front();
     }
-    return enqueued;
+    next();
+    next = nullptr;
+    absl::MutexLock lock(&mu_);
+    ++completed_;
+    changed_.SignalAll();
   }
-
-  void WaitFor(Impl* other, int64_t tail) {
-    if (other == this) return;
-    absl::MutexLock lock(&mu);
-    int64_t& waited = waited_for[other];
-    waited = std::max(waited, tail);
-  }
-
-  void Await(int64_t target, std::atomic<int>* waiting) {
-    absl::MutexLock lock(&mu);
-    if (completed >= target) return;
-    ++*waiting;
-    while (completed < target) changed.Wait(&mu);
-    --*waiting;
-  }
-
-  void Loop() {
-    while (true) {
-      std::function<void()> next;
-      {
-        absl::MutexLock lock(&mu);
-        while (!stopping && (paused || work.empty())) changed.Wait(&mu);
-        if (work.empty()) return;
-        next = std::move(work.front());
-        work.pop_front();
-      }
-      next();
-      next = nullptr;
-      absl::MutexLock lock(&mu);
-      ++completed;
-      changed.SignalAll();
-    }
-  }
-};
+}
 
 EmulatedStreamGroup::EmulatedStreamGroup(int gpu, int index)
-    : StreamGroup(gpu, index), impl_(std::make_unique<Impl>()) {
-  impl_->thread = std::thread([this] { impl_->Loop(); });
-}
+    : StreamGroup(gpu, index), thread_([this] { Loop(); }) {}
 
 EmulatedStreamGroup::~EmulatedStreamGroup() {
   {
-    absl::MutexLock lock(&impl_->mu);
-    impl_->stopping = true;
-    impl_->changed.SignalAll();
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+    changed_.SignalAll();
   }
-  impl_->thread.join();
+  thread_.join();
 }
 
 // Ops run on the host when they are launched, so no wait is needed for order.
 // Waits only tell MemoryInUse which memory may be freed.
 void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
   MemoryInUse::Get()->Wait(this, MemoryInUse::Get()->Tail(other));
-  Impl* impl = static_cast<EmulatedStreamGroup*>(other)->impl_.get();
-  impl_->WaitFor(impl, impl->Tail());
+  NoteWaitFor(other, static_cast<EmulatedStreamGroup*>(other)->Tail());
 }
 std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
   return std::make_unique<EmulatedEvent>();
@@ -118,23 +93,21 @@ std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
 void EmulatedStreamGroup::Record(StreamEvent* event) {
   auto* emulated = static_cast<EmulatedEvent*>(event);
   emulated->known = MemoryInUse::Get()->Tail(this);
-  emulated->enqueued = impl_->Tail();
+  emulated->enqueued = Tail();
 }
 void EmulatedStreamGroup::WaitForEvent(StreamGroup* other, StreamEvent* event) {
   const auto* emulated = static_cast<EmulatedEvent*>(event);
   MemoryInUse::Get()->Wait(this, emulated->known);
-  impl_->WaitFor(static_cast<EmulatedStreamGroup*>(other)->impl_.get(),
-                 emulated->enqueued);
+  NoteWaitFor(other, emulated->enqueued);
 }
 
 bool EmulatedStreamGroup::IsCompleted(StreamEvent* event) {
-  absl::MutexLock lock(&impl_->mu);
-  return !impl_->paused &&
-         impl_->completed >= static_cast<EmulatedEvent*>(event)->enqueued;
+  absl::MutexLock lock(&mu_);
+  return !paused_ && completed_ >= static_cast<EmulatedEvent*>(event)->enqueued;
 }
 
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
-  impl_->Enqueue([this, f = std::move(f)] {
+  Enqueue([this, f = std::move(f)] {
     ScopedTrace trace(TraceKind::kCallback, gpu(), index());
     if (trace.is_on()) trace.Set(0, "host callback");
     f();
@@ -154,44 +127,39 @@ absl::Status EmulatedStreamGroup::Copy(Direction direction, const void* from,
 }
 
 absl::Status EmulatedStreamGroup::Synchronize() {
-  if (std::this_thread::get_id() == impl_->thread.get_id()) {
+  if (std::this_thread::get_id() == thread_.get_id()) {
     return absl::OkStatus();
   }
-  const int64_t target = impl_->Tail();
-  std::map<Impl*, int64_t> others;
+  const int64_t target = Tail();
+  std::map<EmulatedStreamGroup*, int64_t> others;
   {
-    absl::MutexLock lock(&impl_->mu);
-    others = impl_->waited_for;
+    absl::MutexLock lock(&mu_);
+    others = waited_for_;
   }
-  impl_->Await(target, &impl_->threads_that_wait);
+  Await(target, this);
   for (const auto& [other, tail] : others) {
     // A callback must not wait for its own stream.
-    if (std::this_thread::get_id() != other->thread.get_id()) {
-      other->Await(tail, &impl_->threads_that_wait);
+    if (std::this_thread::get_id() != other->thread_.get_id()) {
+      other->Await(tail, this);
     }
   }
   return absl::OkStatus();
 }
 
-int EmulatedStreamGroup::threads_that_wait() const {
-  return impl_->threads_that_wait;
-}
-
 void EmulatedStreamGroup::NoteForeignUse(const void* address) {
   const int64_t number = MemoryInUse::Get()->Add(this, address);
-  impl_->Enqueue(
-      [address, number] { MemoryInUse::Get()->Remove(address, number); });
+  Enqueue([address, number] { MemoryInUse::Get()->Remove(address, number); });
 }
 
 void EmulatedStreamGroup::Pause() {
-  absl::MutexLock lock(&impl_->mu);
-  impl_->paused = true;
+  absl::MutexLock lock(&mu_);
+  paused_ = true;
 }
 
 void EmulatedStreamGroup::Resume() {
-  absl::MutexLock lock(&impl_->mu);
-  impl_->paused = false;
-  impl_->changed.SignalAll();
+  absl::MutexLock lock(&mu_);
+  paused_ = false;
+  changed_.SignalAll();
 }
 
 }  // namespace tensorflow::multistream

@@ -7,12 +7,18 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
 namespace tensorflow::multistream {
@@ -39,14 +45,33 @@ class EmulatedStreamGroup : public StreamGroup {
   void Pause();
   void Resume();
   // For tests: how many threads wait in Synchronize.
-  int threads_that_wait() const;
+  int threads_that_wait() const { return threads_that_wait_; }
 
  private:
   absl::Status Copy(Direction direction, const void* from, void* to,
                     size_t bytes) override;
+  void Enqueue(std::function<void()> f);
+  // The number of enqueued items. If the stream is paused, enqueues one that
+  // stands for the op that takes long.
+  int64_t Tail();
+  // Notes that this stream waits for `other`'s up to `tail`.
+  void NoteWaitFor(StreamGroup* other, int64_t tail);
+  // Blocks until the stream has completed `target` items. Counts the wait as
+  // one in Synchronize of `waiter`.
+  void Await(int64_t target, EmulatedStreamGroup* waiter);
+  void Loop();
 
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  absl::Mutex mu_;
+  absl::CondVar changed_;
+  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
+  int64_t enqueued_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t completed_ ABSL_GUARDED_BY(mu_) = 0;
+  bool paused_ ABSL_GUARDED_BY(mu_) = false;
+  // For each other stream, the position up to which this one waited for it.
+  std::map<EmulatedStreamGroup*, int64_t> waited_for_ ABSL_GUARDED_BY(mu_);
+  std::atomic<int> threads_that_wait_{0};
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
 };
 
 }  // namespace tensorflow::multistream

@@ -134,14 +134,6 @@ class ForkedChildTest : public ::testing::Test {
   std::vector<std::thread> threads_;
 };
 
-TEST_F(ForkedChildTest, DeletesASessionThatIsAtRest) {
-  ExpectInChildren("delete", [this] {
-    at_rest_.reset();
-    return true;
-  });
-  EXPECT_TRUE(RunOnce(at_rest_.get()).ok());
-}
-
 TEST_F(ForkedChildTest, ReleasesPinnedMemory) {
   Allocator* pinned = FindGpuGroups(0)->group(1)->host_allocator();
   ASSERT_NE(pinned, nullptr);

@@ -10,12 +10,10 @@
 
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
@@ -69,23 +67,6 @@ class EnvironmentAgainDeathTest : public ::testing::Test {
   static constexpr const char* kNames[] = {
       kGroupCountVariable, kEmulatedGpusVariable, kTestFaultsVariable};
 };
-
-TEST_F(EnvironmentAgainDeathTest, GivesTheProcessGroups) {
-  InNewProcess([] {
-    EXPECT_FALSE(MultiStreamIsEnabled());
-    Set(kGroupCountVariable, "3");
-    Set(kEmulatedGpusVariable, "2");
-    Set(kTestFaultsVariable, "true");
-    EXPECT_FALSE(MultiStreamIsEnabled());
-    EXPECT_EQ(LookAgain(), "");
-    EXPECT_TRUE(MultiStreamIsEnabled());
-    EXPECT_EQ(CheckEnvironment(), "");
-    EXPECT_EQ(StreamGroupCount(), 3);
-    EXPECT_TRUE(test_faults_allowed.load());
-    EXPECT_TRUE(MakesSession());
-    EXPECT_EQ(StreamStats().size(), 6);
-  });
-}
 
 TEST_F(EnvironmentAgainDeathTest, AWrongValueIsTheErrorThatItIsFromTheStart) {
   InNewProcess([] {

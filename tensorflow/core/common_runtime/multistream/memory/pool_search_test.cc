@@ -8,8 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,18 +15,10 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+#include "tensorflow/core/platform/mem.h"
 
-namespace tensorflow::multistream {
+namespace tensorflow::multistream::search {
 namespace {
-
-using search::Body;
-using search::Expect;
-using search::Halves;
-using search::LateGpu;
-using search::LateStreamGroup;
-using search::Program;
-using search::SearchAtRandom;
-using search::Seconds;
 
 // All memory of the GPU. Not from the system's allocator, whose addresses
 // differ from run to run.
@@ -128,4 +118,4 @@ TEST(PoolSearchTest, WaitsThatAreLeftOutAreFound) {
 }
 
 }  // namespace
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -94,14 +93,11 @@ class WatchedGroup : public FakeStreamGroup {
   void WaitFor(StreamGroup* other) override {
     FakeStreamGroup::WaitFor(other);
     sanitizer_->WaitForTail(index(), other->index());
-    if (once_it_waits) std::exchange(once_it_waits, nullptr)();
   }
   absl::Status Synchronize() override {
     sanitizer_->HostSynchronized(index());
     return absl::OkStatus();
   }
-
-  std::function<void()> once_it_waits;
 
  private:
   Sanitizer* const sanitizer_;
@@ -359,21 +355,6 @@ TEST_F(StreamAwarePoolTest, WhatWasKeptWhenAGroupWaitedNeedsNoOtherWait) {
   Free(third);
   Free(fourth);
   ExpectGet(2, kMegabyte / 2, third, "2<1");
-}
-
-// Memory may be freed during a wait: Free takes no lock that the wait holds.
-TEST_F(StreamAwarePoolTest, WhatIsFreedDuringAWaitWasNotWaitedFor) {
-  MakePool(2 * kMegabyte);
-  char* first = Get(1, kMegabyte);
-  char* second = Get(1, kMegabyte / 4);
-  Get(1, 3 * kMegabyte / 4);
-  Free(first);
-  groups_[2]->once_it_waits = [&] {
-    sanitizer_.Launch(1, "late", {{second, 1024, true, "t"}});
-    Free(second);
-  };
-  ExpectGet(2, kMegabyte, first, "2<1");
-  ExpectGet(2, kMegabyte / 4, second, "2<1");
 }
 
 TEST_F(StreamAwarePoolTest, CountsForEachGroupAndForAll) {

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,17 +17,8 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow::multistream {
+namespace tensorflow::multistream::search {
 namespace {
-
-using search::Body;
-using search::Expect;
-using search::LateGpu;
-using search::LateMemory;
-using search::LateStreamGroup;
-using search::Program;
-using search::SearchAtRandom;
-using search::Seconds;
 
 struct World {
   LateMemory memory;  // of group 0
@@ -105,4 +95,4 @@ TEST(HoldsSearchTest, HoldsThatAreLetGoEarlyAreFound) {
 }
 
 }  // namespace
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

@@ -79,44 +79,6 @@ class HoldsTest : public ::testing::Test {
   std::unique_ptr<Step> step_;
 };
 
-// Beyond the byte limit a step releases its enqueued holds, but not the pending
-// holds of an op that another thread is launching.
-TEST_F(HoldsTest, TheByteLimitTakesNoPendingHold) {
-  Holds holds(group(), step_.get());
-  const void* data = Add(&holds);
-  Launch(step_.get(), kMost + 1);
-  EXPECT_EQ(stream()->callbacks(), 1);
-  stream()->Complete();
-  EXPECT_TRUE(memory_.IsInUse(data));
-  stream()->Use(&memory_, data);
-  holds.Enqueued();
-  Launch(step_.get(), kMost + 1);
-  EXPECT_EQ(stream()->callbacks(), 2);
-  EXPECT_TRUE(memory_.IsInUse(data));
-  ExpectAllReleased();
-}
-
-// The step releases an earlier op's hold of the same memory.
-TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItReleases) {
-  Tensor tensor = Bytes(8);
-  const void* data = tensor.data();
-  {
-    Holds holds(group(), step_.get());
-    holds.Add(tensor);
-    stream()->Use(&memory_, data);
-  }
-  Holds holds(group(), step_.get());
-  holds.Add(tensor);
-  tensor = Tensor();
-  Launch(step_.get(), kMost + 1);
-  stream()->Complete();
-  EXPECT_TRUE(memory_.IsInUse(data));
-  stream()->Use(&memory_, data);
-  holds.Enqueued();
-  step_->holds().ReleaseWhenCompleted(group());
-  ExpectAllReleased();
-}
-
 // The holds released at the step's end are fixed when the callback is enqueued,
 // not when the callback runs.
 TEST_F(HoldsTest, TheEndOfAStepReleasesNothingThatComesLater) {
@@ -144,19 +106,6 @@ TEST_F(HoldsTest, WithoutAStepTheStreamReleasesBehindTheWork) {
   EXPECT_EQ(gpu_->Stats()[1].tensors_held, 1);
   ExpectAllReleased();
   EXPECT_EQ(gpu_->Stats()[1].tensors_held, 0);
-}
-
-TEST_F(HoldsTest, WhatIsHeldToTheEndOutlivesTheByteLimit) {
-  Tensor list = Bytes(8);
-  const void* data = list.data();
-  step_->holds().HoldToEnd(group(), list);
-  list = Tensor();
-  Launch(step_.get(), kMost + 1);
-  stream()->Complete();
-  EXPECT_TRUE(memory_.IsInUse(data));
-  stream()->Use(&memory_, data);
-  step_->holds().ReleaseWhenCompleted(group());
-  ExpectAllReleased();
 }
 
 TEST_F(HoldsTest, HoldsThatAreMovedAreEnqueuedOnce) {
@@ -329,22 +278,6 @@ TEST_F(StepHoldsTest, AWaitThatIsKnownIsNotIssuedAgain) {
   // A later use is waited for.
   Keep(1, {a_});
   EXPECT_TRUE(IsHeld(a_));
-  EXPECT_EQ(Release(a_), WaitFor(1));
-  EXPECT_FALSE(IsHeld(a_));
-}
-
-TEST_F(StepHoldsTest, WhatAnotherWaitImpliesIsNotIssued) {
-  Keep(1, {a_});
-  order_.WaitForAll(2, 1);
-  order_.WaitForAll(0, 2);
-  EXPECT_EQ(Release(a_), Calls());
-  EXPECT_FALSE(IsHeld(a_));
-}
-
-TEST_F(StepHoldsTest, ALaterUseIsWaitedForToo) {
-  Keep(1, {a_});
-  order_.WaitForAll(0, 1);
-  Keep(1, {a_});
   EXPECT_EQ(Release(a_), WaitFor(1));
   EXPECT_FALSE(IsHeld(a_));
 }

@@ -14,10 +14,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
-#include "tensorflow/core/framework/node_def_builder.h"
-#include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -111,26 +107,6 @@ TEST_F(PassThroughGraphTest, AStepOfAWaitingCallerEndsWhereItsTensorComesFrom) {
   EXPECT_EQ(elsewhere_, Names{});
   EXPECT_EQ(scheduled_, 0);
   EXPECT_FALSE(WaitingCaller::Get());
-}
-
-TEST(OnlyPassesTensorsOnTest, OpsThatComputeAreNone) {
-  Graph graph(OpRegistry::Global());
-  const auto add = [&graph](NodeDefBuilder builder) {
-    NodeDef node;
-    absl::Status status = builder.Finalize(&node);
-    if (status.ok()) graph.AddNode(node, &status);
-    EXPECT_TRUE(status.ok()) << status;
-  };
-  add(NodeDefBuilder("x", "_Arg").Attr("T", DT_FLOAT).Attr("index", 0));
-  add(NodeDefBuilder("c", "Const")
-          .Attr("dtype", DT_FLOAT)
-          .Attr("value", Tensor(DT_FLOAT, {})));
-  add(NodeDefBuilder("n", "NoOp"));
-  EXPECT_TRUE(OnlyPassesTensorsOn(graph));
-  add(NodeDefBuilder("v", "VarHandleOp")
-          .Attr("dtype", DT_FLOAT)
-          .Attr("shape", TensorShape({})));
-  EXPECT_FALSE(OnlyPassesTensorsOn(graph));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 // launched. That includes ops of called functions and, on an emulated GPU, ops
 // on the leader, which run when they are launched.
 
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

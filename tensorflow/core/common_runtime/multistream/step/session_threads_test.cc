@@ -34,22 +34,6 @@ TEST(SessionThreadsTest, NoneIfTheSessionAsksForNone) {
   EXPECT_NE(SessionThreads::Of(Pools({{0, ""}, {0, ""}})), nullptr);
 }
 
-TEST(SessionThreadsTest, GroupsTakeThemInTurn) {
-  const auto threads = SessionThreads::Of(Pools({{1, ""}, {2, ""}, {0, ""}}));
-  for (int i = 0; i < 9; ++i) {
-    EXPECT_EQ(threads->OfGroup(i), threads->OfGroup(i % 3));
-    EXPECT_NE(threads->OfGroup(i), threads->OfGroup(i + 1));
-  }
-}
-
-TEST(SessionThreadsTest, NamesAreShared) {
-  const auto one = SessionThreads::Of(Pools({{1, "x"}, {1, "y"}}));
-  const auto other = SessionThreads::Of(Pools({{1, ""}, {1, "x"}, {1, "x"}}));
-  EXPECT_EQ(one->OfGroup(0), other->OfGroup(1));
-  EXPECT_EQ(one->OfGroup(0), other->OfGroup(2));
-  EXPECT_NE(one->OfGroup(1), other->OfGroup(1));
-}
-
 // As when a closed session's last input pipeline ends in one of the threads.
 TEST(SessionThreadsTest, TheLastUserMayBeOneOfThem) {
   auto session = SessionThreads::Of(Pools({{2, ""}}));

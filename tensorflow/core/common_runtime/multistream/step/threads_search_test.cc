@@ -19,16 +19,8 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow::multistream {
+namespace tensorflow::multistream::search {
 namespace {
-
-using search::Body;
-using search::Expect;
-using search::LateStreamGroup;
-using search::Of;
-using search::Program;
-using search::SearchAll;
-using search::SearchAtRandom;
 
 struct Pool {
   int threads = 2;
@@ -48,7 +40,7 @@ class World {
     ++scheduled_;
     threads_->Schedule(&group_, [this, closure = std::move(closure)] {
       closure();
-      search::Touch(here_, "has run", TFMS_SEARCH_HERE);
+      Touch(here_, "has run", TFMS_SEARCH_HERE);
       ++run_;
     });
   }
@@ -62,7 +54,7 @@ class World {
     });
   }
   void AwaitAll() {
-    search::BlockUntil(
+    BlockUntil(
         here_, [this] { return run_ == scheduled_; }, "waits for all",
         TFMS_SEARCH_HERE);
   }
@@ -76,7 +68,7 @@ class World {
  private:
   const StockThreads stock_;
   LateStreamGroup group_{0};
-  const search::Shared here_;
+  const Shared here_;
   int scheduled_ = 0;
   int run_ = 0;
   std::unique_ptr<StepThreads> threads_;
@@ -138,4 +130,4 @@ TEST(ThreadsSearchTest, ClosuresThatFindNoThreadAreFound) {
 }
 
 }  // namespace
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

@@ -33,15 +33,6 @@ class GpuGroupsTest : public ::testing::Test {
       NewFakeGroups(/*gpu=*/2, /*count=*/4, &record_);
 };
 
-TEST_F(GpuGroupsTest, GroupZeroIsTheLeader) {
-  EXPECT_EQ(groups_->size(), 4);
-  EXPECT_EQ(groups_->leader(), groups_->group(0));
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(groups_->group(i)->index(), i);
-    EXPECT_EQ(groups_->group(i)->is_leader(), i == 0);
-  }
-}
-
 TEST_F(GpuGroupsTest, AStepGoesToTheLeastLoadedGroupInTurn) {
   // Idle groups, then groups that are equally busy.
   for (bool ends : {true, false}) {

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,13 +15,8 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow::multistream {
+namespace tensorflow::multistream::search {
 namespace {
-
-using search::Body;
-using search::Program;
-using search::SearchAll;
-using search::SearchAtRandom;
 
 constexpr SidedLocks::Side kSides[] = {
     SidedLocks::kReaders, SidedLocks::kWriters, SidedLocks::kMovers};
@@ -38,7 +32,7 @@ struct Visit {
 
 struct Watched {
   SidedLocks locks;
-  search::Shared here;
+  Shared here;
   // By key and side, counted by the threads themselves.
   int inside[3][3] = {};
   int entered = 0;
@@ -48,13 +42,13 @@ void Stay(Watched* watched, const Visit& visit) {
   for (SidedLocks::Key key : visit.keys) {
     for (int other : kSides) {
       if (!ExcludeByTheTable(visit.side, other)) continue;
-      search::Expect(watched->inside[key][other] == 0,
-                     absl::StrCat("a ", kNames[visit.side], " and a ",
-                                  kNames[other], " are inside together"));
+      Expect(watched->inside[key][other] == 0,
+             absl::StrCat("a ", kNames[visit.side], " and a ", kNames[other],
+                          " are inside together"));
     }
   }
   for (SidedLocks::Key key : visit.keys) ++watched->inside[key][visit.side];
-  search::Touch(watched->here, "is inside", TFMS_SEARCH_HERE);
+  Touch(watched->here, "is inside", TFMS_SEARCH_HERE);
   for (SidedLocks::Key key : visit.keys) --watched->inside[key][visit.side];
   ++watched->entered;
 }
@@ -75,9 +69,9 @@ Body Visits(std::vector<std::vector<Visit>> threads) {
       });
     }
     program->Run();
-    search::Expect(watched->entered == expected, "not all have been inside");
-    search::Expect(watched->locks.size() == 0, "a lock is left");
-    search::Expect(watched->locks.waiting() == 0, "a waiter is left");
+    Expect(watched->entered == expected, "not all have been inside");
+    Expect(watched->locks.size() == 0, "a lock is left");
+    Expect(watched->locks.waiting() == 0, "a waiter is left");
   };
 }
 
@@ -122,7 +116,7 @@ TEST(LocksSearchTest, SeveralKeysAtOnce) {
               {{SidedLocks::kReaders, {2, 1}}, {SidedLocks::kWriters, {0, 0}}},
               {{SidedLocks::kWriters, {1}}, {SidedLocks::kMovers, {2, 0}}},
               {{SidedLocks::kReaders, {0}}, {SidedLocks::kReaders, {0, 2}}}}),
-      search::Seconds(2));
+      Seconds(2));
 }
 
 TEST(LocksSearchTest, AWaiterThatNobodyWakesIsFound) {
@@ -144,7 +138,7 @@ Body Together(SidedLocks::Side side, int threads) {
       program->Thread(kNames[side], [&] {
         watched.locks.Enter(side, {1});
         ++inside;
-        search::BlockUntil(
+        BlockUntil(
             watched.here, [&] { return inside == threads; },
             "waits for the others", TFMS_SEARCH_HERE);
         watched.locks.Leave(side, {1});
@@ -182,7 +176,7 @@ Body ThreadsThatComeLater(SidedLocks::Side first, SidedLocks::Side second) {
     program->Thread("comes later", [&] {
       if (watched.locks.waiting() == 0) return;
       watched.locks.Enter(first, {1});
-      search::Expect(has_entered, "who waits is overtaken");
+      Expect(has_entered, "who waits is overtaken");
       watched.locks.Leave(first, {1});
     });
     program->Thread("is inside", [&] { watched.locks.Leave(first, {1}); });
@@ -231,4 +225,4 @@ TEST(LocksSearchTest, OneKeyKeepsNobodyOutOfAnother) {
 }
 
 }  // namespace
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

@@ -7,12 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
@@ -20,18 +17,8 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow::multistream {
+namespace tensorflow::multistream::search {
 namespace {
-
-using search::Expect;
-using search::Halves;
-using search::LateGpu;
-using search::LateStreamGroup;
-using search::Of;
-using search::Program;
-using search::SearchAll;
-using search::SearchAtRandom;
-using search::Seconds;
 
 // Two variables of a GPU: their memory, and the value of the last launched
 // write of each.
@@ -215,4 +202,4 @@ TEST(OrderSearchTest, WaitsThatAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

@@ -50,7 +50,6 @@ class WatchedGroup : public FakeStreamGroup {
   }
   void Record(StreamEvent* event) override {
     record_->Add(absl::StrCat("r", NameOf(event)));
-    if (when_recorded) when_recorded();
   }
   void WaitForEvent(StreamGroup* other, StreamEvent* event) override {
     EXPECT_EQ(NameOf(event)[0] - '0', other->index());
@@ -58,7 +57,6 @@ class WatchedGroup : public FakeStreamGroup {
     if (before_waiting) before_waiting();
   }
 
-  std::function<void()> when_recorded;
   std::function<void()> before_waiting;
 
  private:
@@ -81,10 +79,6 @@ class StreamOrderTest : public ::testing::Test {
     }
     gpu_ = std::make_unique<GpuGroups>(std::move(groups));
     order_ = std::make_unique<StreamOrder>(gpu_.get(), reduce);
-  }
-  RecordedEvent LaunchAndRecord(int group) {
-    order_->Launched(group);
-    return order_->Record(group);
   }
   std::string Calls() { return absl::StrJoin(record_.Take(), " "); }
 
@@ -208,33 +202,6 @@ TEST_F(StreamOrderTest, AnEventIsAtThePositionOfItsGroup) {
 }
 
 // Other threads act in the middle of a call.
-
-TEST_F(StreamOrderTest, WhatComesWhileAnEventIsRecordedIsNotOfTheEvent) {
-  const RecordedEvent of_0 = LaunchAndRecord(0);
-  order_->Launched(1);
-  // Runs when the event is recorded, but Record has not returned.
-  watched_[1]->when_recorded = [&] {
-    order_->Launched(1);
-    order_->WaitFor(1, *of_0);
-  };
-  const RecordedEvent recorded = order_->Record(1);
-  EXPECT_EQ(recorded->position, 1);
-  order_->WaitFor(2, *recorded);
-  Run("2!1:2 2!0:1");
-}
-
-TEST_F(StreamOrderTest, NothingIsKnownBeforeTheStreamWaits) {
-  int looks = 0;
-  for (const char* wait : {"2<y", "2~1:1"}) {
-    Start(/*reduce=*/true);
-    watched_[2]->before_waiting = [&] {
-      Run("2!0:1 2!1:1");
-      ++looks;
-    };
-    Run(absl::StrCat("0+ 0:x 1<x 1+ 1:y ", wait));
-  }
-  EXPECT_EQ(looks, 2);
-}
 
 TEST_F(StreamOrderTest, AnEventIsNotRecordedAnewBeforeTheStreamWaits) {
   watched_[2]->before_waiting = [&] { Run("1:x"); };

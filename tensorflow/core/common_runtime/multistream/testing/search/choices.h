@@ -21,8 +21,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 
 // A thread of the program.
 struct Task {
@@ -181,7 +180,6 @@ class ReplayedChoices : public Choices {
   size_t next_ = 0;
 };
 
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_CHOICES_H_

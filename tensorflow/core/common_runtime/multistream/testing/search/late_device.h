@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_memory.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
@@ -27,8 +27,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 
 // The device of a group or of its recorder. It has no kernels: the ops are
 // LateExecutor's.
@@ -128,7 +127,7 @@ class LateRecording : public Recording {
   explicit LateRecording(LateRecorder* recorder)
       : recorder_(recorder),
         memory_(recorder->LateDevice::GetAllocator(AllocatorAttributes()),
-                recorder->LateDevice::GetAllocator(OnHost())) {}
+                recorder->LateDevice::GetAllocator(PinnedMemory())) {}
   ~LateRecording() override { *is_alive_ = false; }
 
   Allocator* memory() override { return memory_.device(); }
@@ -171,13 +170,6 @@ class LateRecording : public Recording {
   int64_t bytes() const override { return kBytes; }
 
  private:
-  static AllocatorAttributes OnHost() {
-    AllocatorAttributes attributes;
-    attributes.set_on_host(true);
-    attributes.set_gpu_compatible(true);
-    return attributes;
-  }
-
   LateRecorder* const recorder_;
   RecordingMemory memory_;
   LateRecorder::List list_;
@@ -238,7 +230,6 @@ class LateLeader : public GroupLeader {
   SessionStreams streams_;
 };
 
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_DEVICE_H_

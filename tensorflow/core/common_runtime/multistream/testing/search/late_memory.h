@@ -13,8 +13,7 @@
 
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 
 // LIFO reuse: the block freed last is allocated first, with its old content. No
 // block goes back to the system before the destructor.
@@ -48,7 +47,6 @@ class LateMemory : public Allocator {
   int64_t in_use_ = 0;
 };
 
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_MEMORY_H_

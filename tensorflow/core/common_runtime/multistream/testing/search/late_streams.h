@@ -13,9 +13,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,8 +24,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 
 class LateStreamGroup;
 
@@ -197,7 +194,6 @@ struct Halves {
   int64_t second = 0;
 };
 
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STREAMS_H_

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,8 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/seam.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/workers.h"
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 namespace {
 
 constexpr int kLastOperations = 120;  // shown in a report
@@ -384,9 +382,6 @@ double Times() {
   return times == nullptr ? 1 : std::atof(times);
 }
 
-}  // namespace
-
-namespace {
 Searched Print(const Searched& searched) {
   std::fprintf(stderr, "%lld executions%s, of at most %lld operations\n",
                static_cast<long long>(searched.executions),
@@ -402,7 +397,7 @@ Searched SearchAll(const Body& body, const Limits& limits) {
   const Deadline deadline(limits.seconds * Times());
   Knowledge knowledge;
   AllChoices choices(limits.deviations);
-  while (!deadline.HasPassed() && searched.executions < limits.executions) {
+  while (!deadline.HasPassed()) {
     RunOne(body, &choices, &knowledge, limits, &searched);
     if (std::exchange(knowledge.has_grown, false)) {
       choices.Restart();
@@ -420,10 +415,8 @@ Searched SearchAtRandom(const Body& body, const Limits& limits) {
   const Deadline deadline(limits.seconds * Times());
   Knowledge knowledge;
   int64_t choices_before = 100;
-  for (uint64_t i = 0;
-       !deadline.HasPassed() && searched.executions < limits.executions; ++i) {
-    RandomChoices choices(limits.seed * 1'000'003 + i, limits.changes,
-                          choices_before);
+  for (uint64_t seed = 1; !deadline.HasPassed(); ++seed) {
+    RandomChoices choices(seed, limits.changes, choices_before);
     RunOne(body, &choices, &knowledge, limits, &searched);
     choices_before = choices.choices();
   }
@@ -489,5 +482,4 @@ LockState& StateOf(const void* mutex) {
   return execution == nullptr ? (*outside)[mutex] : execution->StateOf(mutex);
 }
 
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

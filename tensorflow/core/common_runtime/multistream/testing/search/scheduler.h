@@ -34,8 +34,7 @@
 #include <functional>
 #include <string>
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 
 // Exit status of a search that found a fault, for gtest's EXPECT_EXIT.
 constexpr int kFoundStatus = 7;
@@ -73,9 +72,7 @@ struct Limits {
   int deviations = 2;
   // SearchAtRandom: changes of priority (PCT's depth minus one).
   int changes = 3;
-  int64_t executions = 1'000'000;
   double seconds = 20;
-  uint64_t seed = 1;
   // Most operations of one execution; more count as a livelock.
   int64_t operations = 20'000;
 };
@@ -142,7 +139,6 @@ int ThisTask();
 int64_t ClockOf(int task);
 void Sleep(int64_t nanos, Place place);
 
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SCHEDULER_H_

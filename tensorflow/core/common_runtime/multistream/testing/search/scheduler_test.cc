@@ -15,8 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 namespace {
 
 const auto kFound = ::testing::ExitedWithCode(kFoundStatus);
@@ -203,5 +202,4 @@ TEST(SchedulerTest, AThreadMayStartOthers) {
 }
 
 }  // namespace
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search

@@ -120,15 +120,6 @@ class ABSL_LOCKABLE Mutex {
 
   void Lock(TFMS_HERE) ABSL_EXCLUSIVE_LOCK_FUNCTION() { state_.Lock(place); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { state_.Unlock(); }
-  void lock(TFMS_HERE) ABSL_EXCLUSIVE_LOCK_FUNCTION() { state_.Lock(place); }
-  void unlock() ABSL_UNLOCK_FUNCTION() { state_.Unlock(); }
-  bool TryLock(TFMS_HERE) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
-    return state_.TryLock(place);
-  }
-  void ReaderLock(TFMS_HERE) ABSL_SHARED_LOCK_FUNCTION() {
-    state_.LockShared(place);
-  }
-  void ReaderUnlock() ABSL_UNLOCK_FUNCTION() { state_.UnlockShared(); }
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {
     if (!state_.IsLocked()) search::Found("a mutex is to be held, and is not");
   }
@@ -147,20 +138,6 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mu_->Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
-
- private:
-  Mutex* const mu_;
-};
-
-class ABSL_SCOPED_LOCKABLE ReaderMutexLock {
- public:
-  explicit ReaderMutexLock(Mutex* mu, TFMS_HERE) ABSL_SHARED_LOCK_FUNCTION(mu)
-      : mu_(mu) {
-    mu_->ReaderLock(place);
-  }
-  ~ReaderMutexLock() ABSL_UNLOCK_FUNCTION() { mu_->ReaderUnlock(); }
-  ReaderMutexLock(const ReaderMutexLock&) = delete;
-  ReaderMutexLock& operator=(const ReaderMutexLock&) = delete;
 
  private:
   Mutex* const mu_;
@@ -220,10 +197,6 @@ class Notification {
   void Notify(TFMS_HERE) {
     search::Touch(shared_, "notifies", place);
     notified_ = true;
-  }
-  bool HasBeenNotified(TFMS_HERE) const {
-    search::Touch(shared_, "looks for a notification", place);
-    return notified_;
   }
   void WaitForNotification(TFMS_HERE) const {
     if (search::IsSearched()) {

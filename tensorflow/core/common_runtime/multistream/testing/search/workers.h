@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 #include "tensorflow/core/platform/env.h"
 
-namespace tensorflow::multistream {
-namespace search {
+namespace tensorflow::multistream::search {
 
 // A pool of operating system threads, reused for the tasks of all executions.
 class Workers {
@@ -89,7 +88,6 @@ class StartedThread : public ::tensorflow::Thread {
   const Task* const task_;
 };
 
-}  // namespace search
-}  // namespace tensorflow::multistream
+}  // namespace tensorflow::multistream::search
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_WORKERS_H_
