@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Random steps that read and change variables have the same bits captured and uncaptured.
+"""Random steps that read and change variables have the same bits captured, uncaptured and served.
 
 The statements of a step run in the order in which they were drawn, as tf.function keeps the uses
 of one variable in order. Between steps the program assigns, reads, and keeps the values it read.
@@ -39,7 +39,7 @@ def draw(seed):
 
 class Step:
     # The variables and the function of a program.
-    def __init__(self, statements, mode, rng):
+    def __init__(self, statements, mode, served, rng):
         with tf.device(GPU):
             self.variables = [tf.Variable(drawn(rng)) for _ in range(VARIABLES)]
         self.statements = statements
@@ -53,6 +53,8 @@ class Step:
                     state = self.run(statement, state, x, results)
                 return [tf.identity(r) for r in results] + [state * 1.0]
         self.step = tf.cuda.captured(mode=mode)(step)
+        if served:
+            self.step = tf.cuda.serving_callable(self.step, tf.TensorSpec([ROWS, WIDTH]))
 
     def run(self, statement, state, x, results):
         kind, i, j, n, inside = statement
@@ -95,10 +97,14 @@ class Step:
             return tf.cond(tf.shape(x)[0] > n + 2, then, lambda: state * 0.5)
         return state
 
+def check_same(found, name):
+    check(all(one == found[0] for one in found), name)
+
 def program(seed):
     global replays
     statements = draw(seed)
-    steps = [Step(statements, mode, np.random.default_rng(seed)) for mode in ("auto", "off")]
+    steps = [Step(statements, mode, served, np.random.default_rng(seed))
+             for mode, served in [("auto", False), ("off", False), ("auto", True), ("off", True)]]
     r = random.Random(seed + 1)
     rng = np.random.default_rng(seed + 1)
     kept = []
@@ -106,7 +112,7 @@ def program(seed):
     for turn in range(14):
         x = drawn(rng)
         results = [bits(step.step(x)) for step in steps]
-        check(results[0] == results[1], f"results of {seed}")
+        check_same(results, f"results of {seed}")
         what = r.randrange(16)
         with tf.device(GPU):
             if what == 0:
@@ -121,13 +127,11 @@ def program(seed):
                 for step in steps:
                     step.variables[0].assign_add(step.variables[1])
             if r.random() < 0.3:
-                for a, b in zip(*[step.variables for step in steps]):
-                    check(bits(a) == bits(b), f"variables of {seed}")
+                check_same([bits(step.variables) for step in steps], f"variables of {seed}")
     for reads, copies in zip(kept[::2], kept[1::2]):
         check(bits(reads) == bits(copies), f"kept in {seed}")
-        check(bits(reads[:1]) == bits(reads[1:]), f"kept by both in {seed}")
-    for a, b in zip(*[step.variables for step in steps]):
-        check(bits(a) == bits(b), f"variables of {seed}")
+        check_same([bits(read) for read in reads], f"kept by all in {seed}")
+    check_same([bits(step.variables) for step in steps], f"variables of {seed}")
     replays += replayed() - before
 """
 
