@@ -70,24 +70,20 @@ class GraphWriter:
         values = array.array("f", (self._random.uniform(low, high) for _ in range(count)))
         return self._constant(name, "DT_FLOAT", values, list(shape))
 
-    def unary(self, name: str, op: str, x: str) -> str:
-        """Adds a float op of one input."""
-        return self.node(name, op, [x], T=_FLOAT)
-
-    def binary(self, name: str, op: str, x: str, y: str) -> str:
-        """Adds a float op of two inputs."""
-        return self.node(name, op, [x, y], T=_FLOAT)
+    def floats(self, name: str, op: str, *inputs: str) -> str:
+        """Adds an op of floats."""
+        return self.node(name, op, list(inputs), T=_FLOAT)
 
     def product(self, name: str, x: str, rows: int, columns: int) -> str:
         """Adds a product with a matrix of weights, `name`/weights."""
         scale = 1.0 / math.sqrt(rows)
         matrix = self.weights(f"{name}/weights", -scale, scale, rows, columns)
-        return self.binary(f"{name}/product", "MatMul", x, matrix)
+        return self.floats(f"{name}/product", "MatMul", x, matrix)
 
     def dense(self, name: str, x: str, rows: int, columns: int) -> str:
         """Adds a dense layer without its activation."""
         product = self.product(name, x, rows, columns)
-        return self.binary(
+        return self.floats(
             f"{name}/biased", "BiasAdd", product, self.weights(f"{name}/bias", -0.1, 0.1, columns)
         )
 
@@ -97,7 +93,7 @@ def make_model(features: int = 24, rows: int = 100, dim: int = 8) -> str:
     graph = GraphWriter()
 
     def weighted(name: str, op: str, x: str, weights: str, low: float, high: float) -> str:
-        return graph.binary(name, op, x, graph.weights(weights, low, high, dim))
+        return graph.floats(name, op, x, graph.weights(weights, low, high, dim))
 
     graph.node(
         "input0",
@@ -130,17 +126,17 @@ def make_model(features: int = 24, rows: int = 100, dim: int = 8) -> str:
         slope = weighted(at + "slope", "Mul", scaled, at + "gate_slope", 0.5, 1.5)
         logit = weighted(at + "logit", "AddV2", slope, at + "gate_bias", -0.5, 0.5)
         gated.append(
-            graph.binary(at + "gated", "Mul", scaled, graph.unary(at + "gate", "Sigmoid", logit))
+            graph.floats(at + "gated", "Mul", scaled, graph.floats(at + "gate", "Sigmoid", logit))
         )
-        normal.append(graph.unary(at + "squashed", "Tanh", gated[i]))
+        normal.append(graph.floats(at + "squashed", "Tanh", gated[i]))
 
     # What two features say together.
     crossed: list[str] = []
     for i in range(features):
         at = f"cross{i}/"
-        product = graph.binary(at + "product", "Mul", gated[i], normal[(i + 1) % features])
+        product = graph.floats(at + "product", "Mul", gated[i], normal[(i + 1) % features])
         scaled = weighted(at + "weighted", "Mul", product, at + "weight", 0.5, 2.0)
-        crossed.append(graph.unary(at + "softsign", "Softsign", scaled))
+        crossed.append(graph.floats(at + "softsign", "Softsign", scaled))
     stack = graph.node("pairs/stack", "Pack", gated, N=f"i: {features}", T=_FLOAT, axis="i: 1")
     dots = graph.node("pairs/dots", "BatchMatMulV2", [stack, stack], T=_FLOAT, adj_y="b: true")
     flat_shape = graph.integers("pairs/shape", [-1, features**2])
@@ -152,9 +148,9 @@ def make_model(features: int = 24, rows: int = 100, dim: int = 8) -> str:
         "wide", "ConcatV2", [*parts, last_axis], N=f"i: {len(parts)}", T=_FLOAT, Tidx=_INT32
     )
     x = graph.dense("dense0", wide, 2 * features * dim + HIDDEN // 2, HIDDEN)
-    x = graph.dense("dense1", graph.unary("dense0/relu", "Relu", x), HIDDEN, HIDDEN // 2)
-    x = graph.dense("dense2", graph.unary("dense1/relu", "Relu", x), HIDDEN // 2, 1)
-    graph.unary("output", "Sigmoid", x)
+    x = graph.dense("dense1", graph.floats("dense0/relu", "Relu", x), HIDDEN, HIDDEN // 2)
+    x = graph.dense("dense2", graph.floats("dense1/relu", "Relu", x), HIDDEN // 2, 1)
+    graph.floats("output", "Sigmoid", x)
     return "".join([*graph.nodes, f"versions {{ producer: {GRAPH_PRODUCER} }}\n"])
 
 

@@ -38,21 +38,25 @@ class AssignedNodes {
   std::string NewName(absl::string_view what) const {
     return graph_.NewName(absl::StrCat(scope_, "/", what));
   }
-  absl::Status Add(NodeBuilder& builder, Node** node) {
-    return AddAssigned(builder, device_, &graph_, node);
+  NodeBuilder New(const char* op) const { return {NewName(op), op}; }
+  // nullptr after an error, also an earlier one.
+  Node* Add(NodeBuilder& builder) {
+    Node* node = nullptr;
+    if (status_.ok()) status_ = AddAssigned(builder, device_, &graph_, &node);
+    return status_.ok() ? node : nullptr;
   }
   // `op` is Const, or HostConst.
-  absl::Status Constant(const char* op, const Tensor& value, Node** node) {
-    return Add(NodeBuilder(NewName("constant"), op)
-                   .Attr("dtype", value.dtype())
-                   .Attr("value", value),
-               node);
+  Node* Constant(const char* op, const Tensor& value) {
+    return Add(New(op).Attr("dtype", value.dtype()).Attr("value", value));
   }
+  // The first error.
+  const absl::Status& status() const { return status_; }
 
  private:
   const std::string scope_;
   const std::string device_;
   Graph& graph_;
+  absl::Status status_;
 };
 
 }  // namespace tensorflow::multistream

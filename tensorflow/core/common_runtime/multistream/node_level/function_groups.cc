@@ -3,7 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

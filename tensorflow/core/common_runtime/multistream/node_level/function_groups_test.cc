@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/testing/drawing.h"
+#include "tensorflow/core/common_runtime/multistream/testing/text_graph.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -69,6 +70,17 @@ class CopiesTest : public FunctionGroupsTest {
       AddCall(node.name, node.words[0], GroupOf(node));
     });
   }
+  // Nodes of a text (testing/text_graph.h), with these groups.
+  void AddText(const std::string& text,
+               const std::map<std::string, int>& groups) {
+    TextGraph added;
+    added.Add(text);
+    for (const auto& [name, group] : groups) {
+      added[name]->AddAttr(kStreamGroupAttr, group);
+    }
+    graph_->Copy(added.graph);
+  }
+
   void Run() {
     const absl::Status status =
         AssignFunctionGroups(PassOptions(), /*enabled=*/true);
@@ -194,31 +206,16 @@ INSTANTIATE_TEST_SUITE_P(Calls, CallsTest, ::testing::ValuesIn(kCalls),
                          [](const auto& info) { return info.param.name; });
 
 TEST_F(CopiesTest, BranchesAndBodiesOfControlFlowFollow) {
-  const std::vector<NodeBuilder::NodeOut> x = {Constant("x")};
-  const auto f = FDH::FunctionRef("f").proto;
-  const auto g = FDH::FunctionRef("g").proto;
   DefineAll("f: s; g: s");
-  for (const char* op : {"If", "StatelessIf"}) {
-    Add(NodeBuilder(op, op)
-            .Input(x[0])
-            .Input(x)
-            .Attr("Tout", DataTypeVector({DT_FLOAT}))
-            .Attr("then_branch", f)
-            .Attr("else_branch", g),
-        1);
-  }
-  Add(NodeBuilder("While", "While").Input(x).Attr("cond", f).Attr("body", g),
-      1);
-  Node* index = Add(NodeBuilder("index", "Const")
-                        .Attr("dtype", DT_INT32)
-                        .Attr("value", Tensor(0)),
-                    {});
-  Add(NodeBuilder("case", "Case")
-          .Input(index)
-          .Input(x)
-          .Attr("Tout", DataTypeVector({DT_FLOAT}))
-          .Attr("branches", std::vector<NameAttrList>{f.func(), g.func()}),
-      2);
+  AddText(
+      "x = Cast(1) DstT=float;"
+      "If = If(x, x) Tout=[DT_FLOAT] then_branch=f else_branch=g;"
+      "StatelessIf = StatelessIf(x, x) Tout=[DT_FLOAT] then_branch=f"
+      "    else_branch=g;"
+      "While = While(x) cond=f body=g;"
+      "case = Case(0, x) Tout=[DT_FLOAT]"
+      "    branches='[{name: \"f\"}, {name: \"g\"}]'",
+      {{"If", 1}, {"StatelessIf", 1}, {"While", 1}, {"case", 2}});
   Run();
   for (const char* op : {"If", "StatelessIf"}) {
     EXPECT_EQ(Called(op, "then_branch"), "f/1");
@@ -279,29 +276,14 @@ TEST_F(CopiesTest, WhatXlaCompilesStaysAsItIs) {
 // Input pipelines run functions on their own threads.
 TEST_F(CopiesTest, FunctionsOfInputPipelinesAndGradientsStayAsTheyAre) {
   DefineAll("f: s");
-  Node* number = Add(NodeBuilder("number", "Const")
-                         .Attr("dtype", DT_INT64)
-                         .Attr("value", Tensor(int64_t{1})),
-                     {});
-  Node* data = Add(NodeBuilder("range", "RangeDataset")
-                       .Input(number)
-                       .Input(number)
-                       .Input(number)
-                       .Attr("output_types", DataTypeVector({DT_INT64}))
-                       .Attr("output_shapes", {TensorShape({})}),
-                   1);
-  Add(NodeBuilder("map", "MapDataset")
-          .Input(data)
-          .Input(std::vector<NodeBuilder::NodeOut>{})
-          .Attr("f", FDH::FunctionRef("f").proto)
-          .Attr("output_types", DataTypeVector({DT_FLOAT}))
-          .Attr("output_shapes", {TensorShape({})}),
-      1);
-  Add(NodeBuilder("gradient", "SymbolicGradient")
-          .Input(std::vector<NodeBuilder::NodeOut>{Constant("x")})
-          .Attr("Tout", DataTypeVector({DT_FLOAT}))
-          .Attr("f", FDH::FunctionRef("f").proto),
-      1);
+  AddText(
+      "n = Cast(1) DstT=int64;"
+      "range = RangeDataset(n, n, n) output_types=[DT_INT64]"
+      "    output_shapes='[{}]';"
+      "map = MapDataset(range) f=f output_types=[DT_FLOAT] "
+      "output_shapes='[{}]';"
+      "gradient = SymbolicGradient(Cast(1) DstT=float) Tout=[DT_FLOAT] f=f",
+      {{"range", 1}, {"map", 1}, {"gradient", 1}});
   ExpectNothingToDo();
 }
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/node_policy.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_report.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"

@@ -4,7 +4,6 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -20,7 +19,6 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_run.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_report.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_tuner.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/plan_variants.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"

@@ -3,7 +3,7 @@
 
 // How does a step run if its nodes have stream groups of their own? attach
 // makes this executor in TensorFlow's NewExecutor. The executor runs each step
-// by the plan that plan_variants.h chooses.
+// by the plan that plan_tuner.h chooses.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_
@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/stock_executor.h"
 #include "tensorflow/core/graph/graph.h"

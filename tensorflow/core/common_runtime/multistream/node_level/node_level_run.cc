@@ -3,7 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_run.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"

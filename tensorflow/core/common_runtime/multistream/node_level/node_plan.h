@@ -45,7 +45,7 @@ struct NodeFacts {
   bool keeps_scratch = false;
 };
 
-// Assumptions of a plan. plan_variants.h tries several.
+// Assumptions of a plan. plan_tuner.h tries several.
 struct PlanGuess {
   bool split = true;                   // use policies that have to be measured
   Policy cost_policy = Policy::kCost;  // replaces Policy::kCost

@@ -25,8 +25,6 @@
 namespace tensorflow::multistream {
 namespace {
 
-// Random graphs.
-
 constexpr int kSeeds = 400;
 
 // Nodes by number, which is not their id; edges go to higher numbers only.

@@ -6,18 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan_fixture.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
 namespace {
-
-// Where nodes go.
 
 class PlacesTest : public NodePlanTest {};
 TEST_P(PlacesTest, Are) {
@@ -84,8 +80,6 @@ TEST_F(NodePlanTest, GroupsAreUsedByWhatIsLaunched) {
   DrawAndPlan("a@1 b@3 c@0(idle)");
   EXPECT_EQ(plan_.groups_used, std::vector<bool>({false, true, false, true}));
 }
-
-// Where branches start.
 
 class StartsTest : public NodePlanTest {};
 TEST_P(StartsTest, Are) {
@@ -166,18 +160,7 @@ std::string Loop(const std::string& entries) {
 }
 
 const PlanCase kWaits[] = {
-    {"EachGroupInItsOwnWay", "a@1 b@2 c@2 d@3; d c b a -> e@0",
-     "e: a, [b c], d"},
-    {"AProducerMayBeWaitedForInBothWays", "a@1 b@1 -> tail@2; a -> event@3",
-     "tail: [a b]; event: a"},
     {"DefaultNodesAreInTheCallersGroup", "a@2 -> b", "b: a"},
-    {"DefaultNodesAreInAnotherCallersGroup", "caller=2; a@2 -> b", ""},
-    {"EachOutputHasItsOwnMemory",
-     "a@1(host,device,unknown); a:0 -> x@2; a:1 -> y@2; a:2 -> z@2",
-     "y: a; z: a"},
-    {"WhatIsNotLaunchedHandsItsPredecessorsOn",
-     "^a@1 ^b@2 -> ^join(NoOp) -> by_control@3 const(Const); const -> data@3",
-     "by_control: a, b; data: a, b"},
     {"AControlTriggerWaitsForAll", "^a@1 -> ^trigger@1(ControlTrigger) -> b@1",
      "trigger: all"},
     {"AControlTriggerThatIsNotLaunchedHandsItsWaitOn",
@@ -188,10 +171,6 @@ const PlanCase kWaits[] = {
     // since.
     {"AChangeOfStateWaitsForTheTailEvenOfOneProducer",
      "a@1 -> change@0(changes)", "change: [a]"},
-    {"AChangeOfStateWaitsForTheTailOfEachGroup",
-     "a@1 b@2 c@2 own@0; own c b a -> change@0(changes)", "change: [a], [b c]"},
-    {"OthersThanTheChangeOfStateWaitForTheEvent",
-     "a@1 -> change@0(changes) other@2", "change: [a]; other: a"},
     {"AChangeOfStateIsWaitedForByItsEvent", "^change@0(changes) -> b@1",
      "b: change"},
 
@@ -199,9 +178,6 @@ const PlanCase kWaits[] = {
     // c, too, comes first.
     {"WaitsThatOthersImplyAreLeftOut",
      "a@1 -> b@1; w@2 -> c@2; a b c -> d@2; a b c d -> e@1", "d: b; e: d"},
-    {"WithoutReductionAllWaitsStay",
-     "reduce=0; a@1 -> b@1; w@2 -> c@2; a b c -> d@2; a b c d -> e@1",
-     "d: [a b]; e: [c d]"},
     // b and c may be launched in either order.
     {"NodesOfOneGroupWithoutAPathImplyNothing", "a@0 -> b@1 c@1", "b: a; c: a"},
     // A node on the path may be dead, and so not launched.

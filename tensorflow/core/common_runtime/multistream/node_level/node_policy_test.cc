@@ -7,19 +7,14 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan_fixture.h"
 #include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -278,7 +273,6 @@ const PlanCase kControlFlow[] = {
 INSTANTIATE_TEST_SUITE_P(ControlFlow, NodePolicyTest,
                          ::testing::ValuesIn(kControlFlow), CaseName);
 
-// Embeddings.
 const PlanCase kEmbeddings[] = {
     {"LookupsGoApartWithWhatPreparesAndPoolsThem",
      "policy=embedding groups=2; t0(VarHandleOp) ids0(int32)"
@@ -294,40 +288,19 @@ const PlanCase kEmbeddings[] = {
      "; id ids(int32) axis -> lookup(GatherV2); lookup bottom -> dense(MatMul)",
      "0 default: axis; 0 policy: bottom dense"
      "; 1 policy: v table id ids lookup"},
+    // A node with inputs from one lookup only goes with the lookup, unless the
+    // model's dense part starts there. Without `other`, bottom would join, too.
+    {"TheDensePartDoesNotGoWithALookup",
+     "policy=embedding groups=2; x -> bottom -> other"
+     "; table(VarHandleOp) ids(int32) -> lookup(ResourceGather)"
+     "; lookup bottom -> matmul(MatMul) batch(BatchMatMulV2) einsum(Einsum)"
+     " conv2(Conv2D) conv3(Conv3D) depthwise(DepthwiseConv2dNative) add(AddV2)"
+     " mul(Mul) bias(BiasAdd)",
+     "0 policy: x bottom other matmul batch einsum conv2 conv3 depthwise"
+     "; 1 policy: table ids lookup add mul bias"},
 };
 INSTANTIATE_TEST_SUITE_P(Embeddings, NodePolicyTest,
                          ::testing::ValuesIn(kEmbeddings), CaseName);
-
-// A node with inputs from one lookup only goes with the lookup, unless the
-// model's dense part starts there.
-std::vector<PlanCase> AfterALookup() {
-  std::vector<PlanCase> cases;
-  for (const auto& [type, group] :
-       std::vector<std::pair<const char*, int>>{{"MatMul", 0},
-                                                {"BatchMatMulV2", 0},
-                                                {"Einsum", 0},
-                                                {"Conv2D", 0},
-                                                {"Conv3D", 0},
-                                                {"DepthwiseConv2dNative", 0},
-                                                {"AddV2", 1},
-                                                {"Mul", 1},
-                                                {"BiasAdd", 1}}) {
-    cases.push_back(
-        {type,
-         // Without `other`, bottom would join the lookup.
-         absl::StrCat(
-             "policy=embedding groups=2; x -> bottom -> other"
-             "; table(VarHandleOp) ids(int32) -> lookup(ResourceGather)"
-             "; lookup bottom -> next(",
-             type, ")"),
-         absl::StrCat("0 policy: x bottom other", group == 0 ? " next" : "",
-                      "; 1 policy: table ids lookup",
-                      group == 1 ? " next" : "")});
-  }
-  return cases;
-}
-INSTANTIATE_TEST_SUITE_P(AfterALookup, NodePolicyTest,
-                         ::testing::ValuesIn(AfterALookup()), CaseName);
 
 TEST_F(NodePlanTest, LookupsAreGathersOfVariables) {
   Draw(

@@ -6,16 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <deque>
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -198,8 +192,6 @@ TEST_F(PlanTunerTest, AStepWithAnErrorDoesNotCount) {
   EXPECT_EQ(tuner_->Medians(), (Times{100, 120, 0}));
 }
 
-// Steps beside each other.
-
 //   Begin ------------ Done
 //          Begin ------------ Done
 //                       Begin ------------ Done  ...
@@ -298,8 +290,6 @@ TEST_F(PlanTunerTest, APassThatIsToldLateDoesNotTurnTheTimeBack) {
   // of a turn is not timed.
   EXPECT_EQ(tuner_->Medians()[0], 100);
 }
-
-// Threads.
 
 TEST_F(PlanTunerTest, ThreadsThatCallItAtOnceReachOneDecision) {
   constexpr int kThreads = 4;

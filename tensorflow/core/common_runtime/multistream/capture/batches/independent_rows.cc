@@ -3,7 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/row_rules.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -20,33 +18,26 @@ namespace {
 
 // Finds the kind of each tensor of a step, for the step's own batch and for
 // more rows side by side.
-class Prover {
+class Prover : public PaddingProver {
  public:
   Prover(const Graph& graph, int64_t batch, int64_t rows)
-      : step_(graph, absl::StrCat(batch, " rows")),
-        padded_(graph, absl::StrCat(rows, " rows")),
+      : PaddingProver(graph, absl::StrCat(batch, " rows"),
+                      absl::StrCat(rows, " rows")),
         batch_(batch),
         rows_(rows) {}
 
-  // Adds an input of the step.
-  absl::Status AddValue(const Node& node, const TensorShape& shape) {
-    TF_RETURN_IF_ERROR(AddToBoth(node));
-    TensorShape padded = shape;
+ private:
+  TensorShape AddValue(const Node& node, TensorShape shape) override {
     const bool is_rows = shape.dims() > 0;
-    if (is_rows) padded.set_dim(0, rows_);
+    if (is_rows) shape.set_dim(0, rows_);
     kinds_[&node] = {is_rows ? RowKind::kRows : RowKind::kFixed};
-    TF_RETURN_IF_ERROR(step_.SetShape(node, shape));
-    return padded_.SetShape(node, padded);
+    return shape;
   }
-  absl::Status AddVariable(const Node& node, DataType type,
-                           const TensorShape& shape) {
-    TF_RETURN_IF_ERROR(AddToBoth(node));
+  void AddVariable(const Node& node) override {
     kinds_[&node] = {RowKind::kFixed};
-    TF_RETURN_IF_ERROR(step_.SetVariable(node, type, shape));
-    return padded_.SetVariable(node, type, shape);
   }
 
-  absl::Status AddOp(const Node& node) {
+  absl::Status AddOp(const Node& node) override {
     std::vector<RowKind> kinds, padded;
     TF_RETURN_IF_ERROR(FindKinds(node, batch_, &step_, &kinds));
     TF_RETURN_IF_ERROR(FindKinds(node, rows_, &padded_, &padded));
@@ -60,23 +51,14 @@ class Prover {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<BatchResult> Result(const Node& node) const {
-    const Edge* edge;
-    TF_RETURN_IF_ERROR(node.input_edge(0, &edge));
-    const NodeOutput output = {edge->src(), edge->src_output()};
+  absl::StatusOr<SizedResult> Result(NodeOutput output) const override {
     const RowKind kind = KindOf(output);
     if (kind != RowKind::kRows && kind != RowKind::kFixed) {
       return RefusedPadding(*output.first,
                             "is a result, and depends on the number of rows");
     }
-    return BatchResult{*step_.ShapeOf(output), *padded_.ShapeOf(output),
-                       kind == RowKind::kRows};
-  }
-
- private:
-  absl::Status AddToBoth(const Node& node) {
-    TF_RETURN_IF_ERROR(step_.Add(node));
-    return padded_.Add(node);
+    return SizedResult{*step_.ShapeOf(output), *padded_.ShapeOf(output),
+                       /*blocks=*/kind == RowKind::kRows ? 1 : 0};
   }
 
   absl::Status FindKinds(const Node& node, int64_t batch, SizedStep* step,
@@ -137,8 +119,6 @@ class Prover {
     return "";
   }
 
-  SizedStep step_;
-  SizedStep padded_;
   const int64_t batch_;
   const int64_t rows_;
   absl::flat_hash_map<const Node*, std::vector<RowKind>> kinds_;
@@ -165,28 +145,14 @@ absl::StatusOr<int64_t> IndependentRows::Batch(const StepShapes& shapes) {
   return *batch;
 }
 
-absl::StatusOr<std::vector<BatchResult>> IndependentRows::Pad(
+absl::StatusOr<std::vector<SizedResult>> IndependentRows::Pad(
     const StepShapes& shapes, int64_t rows) const {
   TF_ASSIGN_OR_RETURN(const int64_t batch, Batch(shapes));
   if (rows <= batch) {
     return absl::InvalidArgumentError(
         absl::StrCat("not more than ", batch, " rows: ", rows));
   }
-  Prover prover(step_.graph, batch, rows);
-  TF_RETURN_IF_ERROR(step_.Visit(
-      shapes,
-      [&](const Node& node, const TensorShape& shape) {
-        return prover.AddValue(node, shape);
-      },
-      [&](const Node& node, DataType type, const TensorShape& shape) {
-        return prover.AddVariable(node, type, shape);
-      },
-      [&](const Node& node) { return prover.AddOp(node); }));
-  std::vector<BatchResult> results;
-  for (const Node* node : step_.results) {
-    TF_ASSIGN_OR_RETURN(results.emplace_back(), prover.Result(*node));
-  }
-  return results;
+  return Prover(step_.graph, batch, rows).Prove(step_, shapes);
 }
 
 }  // namespace tensorflow::multistream

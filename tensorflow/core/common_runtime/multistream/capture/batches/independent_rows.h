@@ -24,19 +24,9 @@
 
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/sized_step.h"
-#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
-
-// The shape of one output of a padded step, whose batch has b rows.
-struct BatchResult {
-  TensorShape shape;   // for b rows
-  TensorShape padded;  // for all rows, with the padding
-  // True: the leading elements, as many as `shape` has, are the result for b
-  // rows. False: the result does not depend on the batch at all.
-  bool is_rows = false;
-};
 
 // The proofs for one graph. Thread-safe.
 class IndependentRows {
@@ -55,7 +45,7 @@ class IndependentRows {
   // The outputs of a step with inputs of `shapes` that is padded to `rows`
   // rows: the sends, the results, the checks, each in the order of Capturable.
   // FailedPrecondition names the op and the node that forbid padding.
-  absl::StatusOr<std::vector<BatchResult>> Pad(const StepShapes& shapes,
+  absl::StatusOr<std::vector<SizedResult>> Pad(const StepShapes& shapes,
                                                int64_t rows) const;
 
  private:

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ using Values = TextGraph::Values;
 //   size(x, {0}, {1}, {1})           a dimension's size, of a shape
 class TestStep : public TextGraph {
  public:
+  static constexpr int64_t kPadded = 4;
+
   TestStep() {
     Define("read", "ReadVariableOp dtype=float");
     Define("gather", "ResourceGather dtype=float");
@@ -62,10 +65,11 @@ class TestStep : public TextGraph {
     const auto results = IndependentRows(graph).Pad(shapes, rows);
     if (!results.ok()) return std::string(results.status().message());
     return absl::StrJoin(
-        *results, ", ", [](std::string* text, const BatchResult& result) {
+        *results, ", ", [](std::string* text, const SizedResult& result) {
           absl::StrAppend(text, result.shape.DebugString());
-          if (result.is_rows || result.shape != result.padded) {
-            absl::StrAppend(text, result.is_rows ? " of " : " is not ",
+          const bool is_rows = result.blocks > 0;
+          if (is_rows || result.shape != result.padded) {
+            absl::StrAppend(text, is_rows ? " of " : " is not ",
                             result.padded.DebugString());
           }
         });
@@ -109,18 +113,19 @@ class TestStep : public TextGraph {
   int transfers_ = 0;
 };
 
-// A step that returns the value of its last statement, and the answer of
-// TestStep::Pad for 4 rows: a refusal may leave out that value's op and name.
+// A step that returns the value of its last statement, and the answer of Pad
+// for kPadded: a refusal may leave out that value's op and name.
 struct PaddedStep {
   std::string step;
   std::string expected;
 };
-inline void ExpectPadded(const std::vector<PaddedStep>& cases) {
+template <class Step = TestStep>
+void ExpectPadded(const std::vector<PaddedStep>& cases) {
   for (const auto& [text, expected] : cases) {
-    TestStep step;
+    Step step;
     const Value value = step.Add(text);
     step.Return(value);
-    EXPECT_EQ(step.Pad(4),
+    EXPECT_EQ(step.Pad(Step::kPadded),
               absl::ascii_islower(expected[0])
                   ? absl::StrCat(value.node->type_string(), " '",
                                  value.node->name(), "' ", expected)

@@ -7,17 +7,12 @@
 
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows_fixture.h"
-#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow::multistream {
 namespace {
-
-// Inputs and outputs of a step.
 
 TEST(IndependentRowsTest, ABatchIsTheFirstDimensionOfAllThatHasOne) {
   StepShapes shapes;
@@ -105,8 +100,6 @@ TEST(IndependentRowsTest, ManyThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The number of rows, as a tensor.
-
 TEST(IndependentRowsTest, SizesMayDecideShapes) {
   ExpectPadded({
       // Keras reshapes like this: Shape, StridedSlice, Pack, Reshape.
@@ -173,21 +166,6 @@ TEST(IndependentRowsTest, SizesThatAreTheSameForMoreRowsAreFixed) {
       {"Reshape(rows[2,6], Cast(read(handle[2])) DstT=int32)",
        "has a shape that is not known before it runs"},
   });
-}
-
-// Models.
-
-TEST(IndependentRowsTest, EmbeddingsAndLayers) {
-  TestStep step;
-  step.Add(
-      "ids = received[2,10]:int64; dense = received[2,13];"
-      "pooled = Mean(gather(table[1000,8], ids), 1);"
-      "x = ConcatV2(pooled, dense, -1);"
-      "y = Relu(BiasAdd(MatMul(x, read(table[21,64])), read(table[64])));"
-      "z = BiasAdd(MatMul(y, read(table[64,1])), read(table[1]))");
-  step.Send(step.Add("Squeeze(z) squeeze_dims=[1]"));
-  step.Send(step.Add("Sigmoid(z)"));
-  EXPECT_EQ(step.Pad(8), "[2] of [8], [2,1] of [8,1]");
 }
 
 // Attention whose shapes are all read from tensors.

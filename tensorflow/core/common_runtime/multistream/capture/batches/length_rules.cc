@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/length_moves.h"
-#include "tensorflow/core/common_runtime/multistream/capture/batches/op_families.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/op_families.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 

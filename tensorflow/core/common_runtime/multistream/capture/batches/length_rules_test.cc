@@ -3,11 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
-#include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/padded_lengths.h"
@@ -22,15 +20,17 @@ constexpr char kSome[] = "takes some of the entries only";
 // In its text, entries[2,3] is an argument with 3 entries in each of 2 rows.
 class LengthStep : public TestStep {
  public:
-  // For 5 entries: the result's shapes, and in how many blocks; then what the
-  // masks fill. Or why padding is refused.
-  std::string Pad() const {
+  static constexpr int64_t kPadded = 5;
+
+  // The result's shapes, and in how many blocks; then what the masks fill. Or
+  // why padding is refused.
+  std::string Pad(int64_t length) const {
     HaveEntries have = have_;
     have.arguments.resize(shapes.arguments.size(), false);
     have.received.resize(shapes.received.size(), false);
-    const auto found = PaddedLengths(graph).Pad(shapes, have, 5);
+    const auto found = PaddedLengths(graph).Pad(shapes, have, length);
     if (!found.ok()) return std::string(found.status().message());
-    const LengthResult& result = found->results[0];
+    const SizedResult& result = found->results[0];
     std::string text = result.shape.DebugString();
     if (result.blocks > 0) {
       absl::StrAppend(&text, " of ", result.padded.DebugString(), " in ",
@@ -57,22 +57,7 @@ class LengthStep : public TestStep {
   HaveEntries have_;
 };
 
-struct Case {
-  std::string step;
-  std::string expected;
-};
-void Expect(const std::vector<Case>& cases) {
-  for (const auto& [text, expected] : cases) {
-    LengthStep step;
-    const Value value = step.Add(text);
-    step.Return(value);
-    EXPECT_EQ(step.Pad(), absl::ascii_islower(expected[0])
-                              ? absl::StrCat(value.node->type_string(), " '",
-                                             value.node->name(), "' ", expected)
-                              : expected)
-        << text;
-  }
-}
+constexpr auto Expect = ExpectPadded<LengthStep>;
 
 TEST(LengthRulesTest, Elementwise) {
   Expect({

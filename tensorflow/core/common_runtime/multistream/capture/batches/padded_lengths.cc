@@ -12,49 +12,50 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
-#include "tensorflow/core/framework/node_def_builder.h"
-#include "tensorflow/core/framework/rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/graph/node_builder.h"
 
 namespace tensorflow::multistream {
 namespace {
 
-constexpr char kMaskEdge[] = "multi_stream_mask_of_entries";
-constexpr char kMaskDevice[] = "/job:mask/replica:0/task:0/device:CPU:0";
+constexpr char kMask[] = "multi_stream_mask_of_entries";
 
 // Finds the kind of each tensor of a step, for both lengths side by side.
-class Prover {
+class Prover : public PaddingProver {
  public:
-  Prover(const Graph& graph, int64_t length, int64_t padded)
-      : step_(graph, absl::StrCat("length ", length)),
-        padded_(graph, absl::StrCat("length ", padded)),
+  Prover(const StepNodes& step, const HaveEntries& have, int64_t length,
+         int64_t padded)
+      : PaddingProver(step.graph, absl::StrCat("length ", length),
+                      absl::StrCat("length ", padded)),
         length_(length),
-        padded_length_(padded) {}
+        padded_length_(padded) {
+    for (size_t i = 0; i < step.received.size(); ++i) {
+      if (have.received[i]) have_entries_.insert(step.received[i]);
+    }
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      if (have.arguments[i]) have_entries_.insert(step.arguments[i]);
+    }
+  }
 
-  absl::Status AddValue(const Node& node, const TensorShape& shape,
-                        bool has_entries) {
-    TF_RETURN_IF_ERROR(AddToBoth(node));
-    TensorShape padded = shape;
+  std::vector<NodeMask> masks;
+
+ private:
+  TensorShape AddValue(const Node& node, TensorShape shape) override {
     LengthTensor tensor = {LengthKind::kSame,
                            std::vector<LengthDim>(shape.dims())};
-    if (has_entries) {
-      padded.set_dim(1, padded_length_);
+    if (have_entries_.contains(&node)) {
+      shape.set_dim(1, padded_length_);
       tensor.kind = LengthKind::kEntries;
       tensor.dims[1] = {1, 1};
     }
     tensors_[&node] = {std::move(tensor)};
-    TF_RETURN_IF_ERROR(step_.SetShape(node, shape));
-    return padded_.SetShape(node, padded);
+    return shape;
   }
-  absl::Status AddVariable(const Node& node, DataType type,
-                           const TensorShape& shape) {
-    TF_RETURN_IF_ERROR(AddToBoth(node));
+  void AddVariable(const Node& node) override {
     tensors_[&node] = {{LengthKind::kSame, {}}};
-    TF_RETURN_IF_ERROR(step_.SetVariable(node, type, shape));
-    return padded_.SetVariable(node, type, shape);
   }
 
-  absl::Status AddOp(const Node& node, std::vector<NodeMask>* masks) {
+  absl::Status AddOp(const Node& node) override {
     TF_RETURN_IF_ERROR(AddToBoth(node));
     TF_RETURN_IF_ERROR(step_.CheckShapes(node));
     TF_RETURN_IF_ERROR(padded_.CheckShapes(node));
@@ -95,7 +96,7 @@ class Prover {
       if (!DataTypeIsFloating(type) && type != DT_INT64 && type != DT_BOOL) {
         return RefusedPadding(node, "sums entries of a type without a mask");
       }
-      masks->push_back({node.name(), op.input_shapes[mask.input].dims(), mask});
+      masks.push_back({node.name(), op.input_shapes[mask.input].dims(), mask});
     }
     for (int i = 0; i < node.num_outputs(); ++i) {
       const NodeOutput output = {&node, i};
@@ -146,10 +147,9 @@ class Prover {
     return found;
   }
 
-  absl::StatusOr<LengthResult> Result(const Node& node) const {
-    const NodeOutput output = InputsOf(node)[0];
+  absl::StatusOr<SizedResult> Result(NodeOutput output) const override {
     const LengthTensor& tensor = tensors_.at(output.first)[output.second];
-    LengthResult result = {*step_.ShapeOf(output), *padded_.ShapeOf(output)};
+    SizedResult result = {*step_.ShapeOf(output), *padded_.ShapeOf(output)};
     if (tensor.kind == LengthKind::kSame) return result;
     if (tensor.kind != LengthKind::kEntries) {
       return RefusedPadding(*output.first,
@@ -167,16 +167,9 @@ class Prover {
     return result;
   }
 
- private:
-  absl::Status AddToBoth(const Node& node) {
-    TF_RETURN_IF_ERROR(step_.Add(node));
-    return padded_.Add(node);
-  }
-
-  SizedStep step_;
-  SizedStep padded_;
   const int64_t length_;
   const int64_t padded_length_;
+  absl::flat_hash_set<const Node*> have_entries_;
   absl::flat_hash_map<const Node*, std::vector<LengthTensor>> tensors_;
   // Integers that depend on no input's values.
   absl::flat_hash_set<const Node*> free_;
@@ -231,33 +224,23 @@ absl::StatusOr<Tensor> Filled(DataType type, LengthMask::Fill fill) {
 class MaskBuilder {
  public:
   MaskBuilder(Graph* graph, const std::string& device)
-      : graph_(*graph), nodes_("multi_stream", device, graph) {}
-
-  absl::Status Receive() {
-    return nodes_.Add(NodeBuilder(nodes_.NewName("mask"), "_Recv")
-                          .Attr("tensor_type", DT_BOOL)
-                          .Attr("tensor_name", kMaskEdge)
-                          .Attr("send_device", kMaskDevice)
-                          .Attr("send_device_incarnation", 0)
-                          .Attr("recv_device", kMaskDevice)
-                          .Attr("client_terminated", true),
-                      &mask_);
-  }
+      : graph_(*graph),
+        nodes_("multi_stream", device, graph),
+        mask_(nodes_.Add(OfLaunch(
+            kMask, nodes_.New("_Recv").Attr("tensor_type", DT_BOOL)))) {}
 
   absl::Status Mask(const NodeMask& it, Node* node) {
     const Edge* edge;
     TF_RETURN_IF_ERROR(node->input_edge(it.mask.input, &edge));
     const DataType type = node->input_type(it.mask.input);
     TF_ASSIGN_OR_RETURN(const Tensor fill, Filled(type, it.mask.fill));
-    Node *shaped, *filled, *masked;
-    TF_RETURN_IF_ERROR(Shaped(it.rank - it.mask.dim - 1, &shaped));
-    TF_RETURN_IF_ERROR(nodes_.Constant("Const", fill, &filled));
-    TF_RETURN_IF_ERROR(
-        nodes_.Add(NodeBuilder(nodes_.NewName("masked"), "SelectV2")
-                       .Input(shaped)
-                       .Input(edge->src(), edge->src_output())
-                       .Input(filled),
-                   &masked));
+    Node* shaped = Shaped(it.rank - it.mask.dim - 1);
+    Node* filled = nodes_.Constant("Const", fill);
+    Node* masked = nodes_.Add(nodes_.New("SelectV2")
+                                  .Input(shaped)
+                                  .Input(edge->src(), edge->src_output())
+                                  .Input(filled));
+    TF_RETURN_IF_ERROR(nodes_.status());
     TF_RETURN_IF_ERROR(graph_.UpdateEdge(masked, 0, node, it.mask.input));
     return it.mask.fill == LengthMask::Fill::kMean ? CorrectMean(node, type)
                                                    : absl::OkStatus();
@@ -268,54 +251,39 @@ class MaskBuilder {
   absl::Status CorrectMean(Node* mean, DataType type) {
     Node*& share = shares_[type];
     if (share == nullptr) {
-      Node *numbers, *axis;
-      TF_RETURN_IF_ERROR(
-          nodes_.Add(NodeBuilder(nodes_.NewName("numbers"), "Cast")
-                         .Input(mask_)
-                         .Attr("DstT", type),
-                     &numbers));
-      TF_RETURN_IF_ERROR(nodes_.Constant("Const", Tensor(0), &axis));
-      TF_RETURN_IF_ERROR(nodes_.Add(NodeBuilder(nodes_.NewName("share"), "Mean")
-                                        .Input(numbers)
-                                        .Input(axis),
-                                    &share));
+      Node* numbers =
+          nodes_.Add(nodes_.New("Cast").Input(mask_).Attr("DstT", type));
+      Node* axis = nodes_.Constant("Const", Tensor(0));
+      share = nodes_.Add(nodes_.New("Mean").Input(numbers).Input(axis));
     }
     std::vector<const Edge*> uses;
     for (const Edge* edge : mean->out_edges()) {
       if (!edge->IsControlEdge()) uses.push_back(edge);
     }
-    Node* corrected;
-    TF_RETURN_IF_ERROR(nodes_.Add(
-        NodeBuilder(nodes_.NewName("mean"), "RealDiv").Input(mean).Input(share),
-        &corrected));
+    Node* corrected =
+        nodes_.Add(nodes_.New("RealDiv").Input(mean).Input(share));
+    TF_RETURN_IF_ERROR(nodes_.status());
     for (const Edge* edge : uses) {
       TF_RETURN_IF_ERROR(
           graph_.UpdateEdge(corrected, 0, edge->dst(), edge->dst_input()));
     }
     return absl::OkStatus();
   }
+
   // The mask with so many dimensions of size 1 behind it.
-  absl::Status Shaped(int behind, Node** node) {
+  Node* Shaped(int behind) {
     Node*& made = shaped_[behind];
-    if (made == nullptr) {
-      Tensor shape(DT_INT32, {behind + 1});
-      shape.flat<int32_t>().setConstant(1);
-      shape.flat<int32_t>()(0) = -1;
-      Node* sizes;
-      TF_RETURN_IF_ERROR(nodes_.Constant("Const", shape, &sizes));
-      TF_RETURN_IF_ERROR(
-          nodes_.Add(NodeBuilder(nodes_.NewName("mask_of"), "Reshape")
-                         .Input(mask_)
-                         .Input(sizes),
-                     &made));
-    }
-    *node = made;
-    return absl::OkStatus();
+    if (made != nullptr) return made;
+    Tensor shape(DT_INT32, {behind + 1});
+    shape.flat<int32_t>().setConstant(1);
+    shape.flat<int32_t>()(0) = -1;
+    Node* sizes = nodes_.Constant("Const", shape);
+    return made = nodes_.Add(nodes_.New("Reshape").Input(mask_).Input(sizes));
   }
 
   Graph& graph_;
   AssignedNodes nodes_;
-  Node* mask_ = nullptr;
+  Node* const mask_;
   std::map<int, Node*> shaped_;
   std::map<DataType, Node*> shares_;
 };
@@ -352,29 +320,10 @@ absl::StatusOr<PaddedLength> PaddedLengths::Pad(const StepShapes& shapes,
     return absl::InvalidArgumentError(
         absl::StrCat("not more than ", length, " entries: ", padded));
   }
-  Prover prover(step_.graph, length, padded);
-  PaddedLength found;
-  size_t received = 0, arguments = 0;
-  absl::flat_hash_map<const Node*, bool> has_entries;
-  for (const Node* node : step_.received) {
-    has_entries[node] = have.received[received++];
-  }
-  for (const Node* node : step_.arguments) {
-    has_entries[node] = have.arguments[arguments++];
-  }
-  TF_RETURN_IF_ERROR(step_.Visit(
-      shapes,
-      [&](const Node& node, const TensorShape& shape) {
-        return prover.AddValue(node, shape, has_entries.at(&node));
-      },
-      [&](const Node& node, DataType type, const TensorShape& shape) {
-        return prover.AddVariable(node, type, shape);
-      },
-      [&](const Node& node) { return prover.AddOp(node, &found.masks); }));
-  for (const Node* node : step_.results) {
-    TF_ASSIGN_OR_RETURN(found.results.emplace_back(), prover.Result(*node));
-  }
-  return found;
+  Prover prover(step_, have, length, padded);
+  TF_ASSIGN_OR_RETURN(std::vector<SizedResult> results,
+                      prover.Prove(step_, shapes));
+  return PaddedLength{std::move(results), std::move(prover.masks)};
 }
 
 absl::StatusOr<std::unique_ptr<Graph>> WithMasks(
@@ -385,16 +334,12 @@ absl::StatusOr<std::unique_ptr<Graph>> WithMasks(
   absl::flat_hash_map<std::string, Node*> nodes;
   for (Node* node : masked->op_nodes()) nodes[node->name()] = node;
   MaskBuilder builder(masked.get(), device);
-  TF_RETURN_IF_ERROR(builder.Receive());
   for (const NodeMask& mask : masks) {
     TF_RETURN_IF_ERROR(builder.Mask(mask, nodes.at(mask.node)));
   }
   return masked;
 }
 
-std::string MaskKey() {
-  return Rendezvous::CreateKey(kMaskDevice, 0, kMaskDevice, kMaskEdge,
-                               FrameAndIter(0, 0));
-}
+std::string MaskKey() { return KeyOfLaunch(kMask); }
 
 }  // namespace tensorflow::multistream

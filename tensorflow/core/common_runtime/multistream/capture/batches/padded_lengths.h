@@ -31,7 +31,6 @@
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/length_rules.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/sized_step.h"
-#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -40,15 +39,6 @@ namespace tensorflow::multistream {
 struct HaveEntries {
   std::vector<bool> received;
   std::vector<bool> arguments;
-};
-
-// One output of a step that is padded to a greater length.
-struct LengthResult {
-  TensorShape shape;   // for the step's length
-  TensorShape padded;  // for all entries
-  // The padded result consists of so many blocks of equal size, each of which
-  // begins with what belongs to the step. 0: the result has no entries.
-  int64_t blocks = 0;
 };
 
 // A mask of a node's input.
@@ -63,7 +53,7 @@ struct NodeMask {
 };
 
 struct PaddedLength {
-  std::vector<LengthResult> results;  // sends, results, then checks
+  std::vector<SizedResult> results;  // sends, results, then checks
   std::vector<NodeMask> masks;
 };
 

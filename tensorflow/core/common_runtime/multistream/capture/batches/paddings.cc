@@ -142,7 +142,7 @@ absl::StatusOr<bool> Paddings::PadLength(StepShapes* shapes,
   padding->length = *longer;
   padding->masks =
       std::make_shared<const std::vector<NodeMask>>(std::move(found.masks));
-  for (LengthResult& it : found.results) {
+  for (SizedResult& it : found.results) {
     padding->results.push_back({std::move(it.shape), std::move(it.padded),
                                 it.blocks > 0, std::max<int64_t>(it.blocks, 1),
                                 length, *longer});
@@ -164,7 +164,7 @@ absl::StatusOr<bool> Paddings::PadRows(const StepShapes& shapes,
   TF_ASSIGN_OR_RETURN(const int64_t batch, IndependentRows::Batch(shapes));
   const std::optional<int64_t> rows = SizeAbove(batch, row_sizes_);
   if (!rows) return false;
-  TF_ASSIGN_OR_RETURN(std::vector<BatchResult> found, rows_.Pad(shapes, *rows));
+  TF_ASSIGN_OR_RETURN(std::vector<SizedResult> found, rows_.Pad(shapes, *rows));
   padding->rows = *rows;
   const bool is_longer = !padding->results.empty();
   if (!is_longer) padding->results.resize(found.size());
@@ -172,7 +172,7 @@ absl::StatusOr<bool> Paddings::PadRows(const StepShapes& shapes,
     PaddedResult& result = padding->results[i];
     if (!is_longer) result.shape = found[i].shape;
     result.padded = found[i].padded;
-    result.is_padded |= found[i].is_rows;
+    result.is_padded |= found[i].blocks > 0;
   }
   return true;
 }

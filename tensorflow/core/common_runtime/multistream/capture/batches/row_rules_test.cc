@@ -16,8 +16,6 @@ constexpr char kAlong[] = "is along the batch";
 constexpr char kConstant[] = "takes a constant with as many rows as the batch";
 constexpr char kNotRows[] = "gives what has no rows, or not those of the batch";
 
-// Elementwise.
-
 TEST(RowRulesTest, Elementwise) {
   ExpectPadded({
       {"Tanh(rows[2,3])", "[2,3] of [4,3]"},
@@ -75,8 +73,6 @@ TEST(RowRulesTest, EnsureShape) {
   });
 }
 
-// Products.
-
 TEST(RowRulesTest, MatMul) {
   ExpectPadded({
       {"MatMul(rows[2,3], const[3,5])", "[2,5] of [4,5]"},
@@ -123,8 +119,6 @@ TEST(RowRulesTest, Einsum) {
       {"Einsum(rows[2,3], const[3,5]) equation='...b,bc->...c'", kMixes},
   });
 }
-
-// Along an axis.
 
 TEST(RowRulesTest, Reductions) {
   for (const char* op : {"Sum", "Mean", "Max", "Prod", "ArgMax", "ArgMin"}) {
@@ -193,8 +187,6 @@ TEST(RowRulesTest, Splits) {
   });
 }
 
-// Lookups.
-
 TEST(RowRulesTest, Gather) {
   ExpectPadded({
       {"GatherV2(const[2,3,5], rows[2,3]:int64, 0)", "[2,3,3,5] of [4,3,3,5]"},
@@ -217,8 +209,6 @@ TEST(RowRulesTest, Gather) {
       {"GatherNd(rows[2,3,5], rows[2,7,2]:int64)", kMixes},
   });
 }
-
-// Images.
 
 TEST(RowRulesTest, Convolutions) {
   ExpectPadded({
@@ -286,8 +276,6 @@ TEST(RowRulesTest, Paddings) {
     });
   }
 }
-
-// Data movement and reshaping.
 
 TEST(RowRulesTest, Reshapes) {
   ExpectPadded({

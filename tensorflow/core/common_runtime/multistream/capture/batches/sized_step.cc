@@ -52,42 +52,6 @@ StepNodes::StepNodes(const Graph& original) : graph(original.flib_def()) {
       [](const Edge& edge) { return !edge.IsControlEdge(); });
 }
 
-absl::Status StepNodes::Visit(
-    const StepShapes& shapes,
-    absl::FunctionRef<absl::Status(const Node&, const TensorShape&)> value,
-    absl::FunctionRef<absl::Status(const Node&, DataType, const TensorShape&)>
-        variable,
-    absl::FunctionRef<absl::Status(const Node&)> op) const {
-  if (shapes.received.size() != received.size() ||
-      shapes.arguments.size() != arguments.size() ||
-      shapes.variables.size() != variables.size()) {
-    return absl::InvalidArgumentError("not the shapes of the graph");
-  }
-  absl::flat_hash_map<const Node*, const TensorShape*> values;
-  for (size_t i = 0; i < received.size(); ++i) {
-    values[received[i]] = &shapes.received[i];
-  }
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    values[arguments[i]] = &shapes.arguments[i];
-  }
-  absl::flat_hash_map<const Node*, const std::pair<DataType, TensorShape>*>
-      of_variables;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    of_variables[variables[i]] = &shapes.variables[i];
-  }
-  for (const Node* node : needed) {
-    if (const auto it = of_variables.find(node); it != of_variables.end()) {
-      TF_RETURN_IF_ERROR(
-          variable(*node, it->second->first, it->second->second));
-    } else if (const auto it = values.find(node); it != values.end()) {
-      TF_RETURN_IF_ERROR(value(*node, *it->second));
-    } else {
-      TF_RETURN_IF_ERROR(op(*node));
-    }
-  }
-  return absl::OkStatus();
-}
-
 std::vector<NodeOutput> InputsOf(const Node& node) {
   std::vector<NodeOutput> inputs(node.num_inputs());
   for (const Edge* edge : node.in_edges()) {
@@ -200,6 +164,53 @@ std::optional<std::vector<int64_t>> SizedStep::IntegersOf(NodeOutput output) {
     }
   }
   return values;
+}
+
+absl::Status PaddingProver::AddToBoth(const Node& node) {
+  TF_RETURN_IF_ERROR(step_.Add(node));
+  return padded_.Add(node);
+}
+
+absl::StatusOr<std::vector<SizedResult>> PaddingProver::Prove(
+    const StepNodes& step, const StepShapes& shapes) {
+  if (shapes.received.size() != step.received.size() ||
+      shapes.arguments.size() != step.arguments.size() ||
+      shapes.variables.size() != step.variables.size()) {
+    return absl::InvalidArgumentError("not the shapes of the graph");
+  }
+  absl::flat_hash_map<const Node*, TensorShape> values;
+  for (size_t i = 0; i < step.received.size(); ++i) {
+    values[step.received[i]] = shapes.received[i];
+  }
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    values[step.arguments[i]] = shapes.arguments[i];
+  }
+  absl::flat_hash_map<const Node*, std::pair<DataType, TensorShape>> variables;
+  for (size_t i = 0; i < step.variables.size(); ++i) {
+    variables[step.variables[i]] = shapes.variables[i];
+  }
+  // What the results need, inputs first.
+  for (const Node* node : step.needed) {
+    if (const auto it = variables.find(node); it != variables.end()) {
+      TF_RETURN_IF_ERROR(AddToBoth(*node));
+      AddVariable(*node);
+      const auto& [type, shape] = it->second;
+      TF_RETURN_IF_ERROR(step_.SetVariable(*node, type, shape));
+      TF_RETURN_IF_ERROR(padded_.SetVariable(*node, type, shape));
+    } else if (const auto it = values.find(node); it != values.end()) {
+      TF_RETURN_IF_ERROR(AddToBoth(*node));
+      const TensorShape padded = AddValue(*node, it->second);
+      TF_RETURN_IF_ERROR(step_.SetShape(*node, it->second));
+      TF_RETURN_IF_ERROR(padded_.SetShape(*node, padded));
+    } else {
+      TF_RETURN_IF_ERROR(AddOp(*node));
+    }
+  }
+  std::vector<SizedResult> results;
+  for (const Node* node : step.results) {
+    TF_ASSIGN_OR_RETURN(results.emplace_back(), Result(InputsOf(*node)[0]));
+  }
+  return results;
 }
 
 bool IsSameValue(const std::optional<Tensor>& a,

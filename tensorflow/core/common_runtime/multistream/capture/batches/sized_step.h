@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/graph_runner.h"
 #include "tensorflow/core/common_runtime/shape_refiner.h"
@@ -34,20 +34,21 @@ struct StepShapes {
   std::vector<std::pair<DataType, TensorShape>> variables;  // as they are now
 };
 
+// One output of a padded step.
+struct SizedResult {
+  TensorShape shape;   // for the step's own size
+  TensorShape padded;  // with the padding
+  // The padded result consists of so many blocks of equal size, each of which
+  // begins with what belongs to the step. 0: the result does not depend on what
+  // is padded.
+  int64_t blocks = 0;
+};
+
 // A copy of a step's graph, and its nodes.
 struct StepNodes {
   explicit StepNodes(const Graph& graph);
   StepNodes(const StepNodes&) = delete;
   StepNodes& operator=(const StepNodes&) = delete;
-
-  // Visits the nodes that the results need, inputs first. InvalidArgument if
-  // there are not as many shapes as inputs.
-  absl::Status Visit(
-      const StepShapes& shapes,
-      absl::FunctionRef<absl::Status(const Node&, const TensorShape&)> value,
-      absl::FunctionRef<absl::Status(const Node&, DataType, const TensorShape&)>
-          variable,
-      absl::FunctionRef<absl::Status(const Node&)> op) const;
 
   Graph graph;
   // The first three lists are in the order of Capturable.
@@ -92,6 +93,33 @@ class SizedStep {
   GraphRunner runner_;
   ShapeRefiner refiner_;
   absl::flat_hash_map<NodeOutput, Tensor> values_;
+};
+
+// A proof that a step may be padded: finds what each tensor is, for the step's
+// own size and for the padded one side by side.
+class PaddingProver {
+ public:
+  virtual ~PaddingProver() = default;
+
+  // The results of `step`: sends, returns, then checks. InvalidArgument if
+  // there are not as many shapes as inputs.
+  absl::StatusOr<std::vector<SizedResult>> Prove(const StepNodes& step,
+                                                 const StepShapes& shapes);
+
+ protected:
+  // `own` and `padded` say which sizes these are.
+  PaddingProver(const Graph& graph, std::string own, std::string padded)
+      : step_(graph, std::move(own)), padded_(graph, std::move(padded)) {}
+
+  // Notes an input that has `shape`. Returns its shape with the padding.
+  virtual TensorShape AddValue(const Node& node, TensorShape shape) = 0;
+  virtual void AddVariable(const Node& node) = 0;
+  virtual absl::Status AddOp(const Node& node) = 0;
+  virtual absl::StatusOr<SizedResult> Result(NodeOutput output) const = 0;
+  absl::Status AddToBoth(const Node& node);
+
+  SizedStep step_;
+  SizedStep padded_;
 };
 
 // Whether both values are known, and are the same.

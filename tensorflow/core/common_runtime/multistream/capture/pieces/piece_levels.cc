@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
@@ -17,11 +15,10 @@
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/value_shapes.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 

@@ -3,20 +3,13 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_runner.h"
 
-#include <utility>
-
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/capture/pieces/cut.h"
-#include "tensorflow/core/common_runtime/multistream/capture/pieces/own_copies.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_requires.h"
-#include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The kernels for values that are decided when a step is recorded
-// (which/decided_ops.h). How does such a value get to the device? By a copy
+// (which/integer_ops.h). How does such a value get to the device? By a copy
 // from pinned memory of the recording, which keeps the value for replays.
 
 #include <cstring>

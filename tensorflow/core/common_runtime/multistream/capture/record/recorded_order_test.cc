@@ -6,10 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <random>
 #include <utility>
-#include <vector>
 
 namespace tensorflow::multistream {
 namespace {

@@ -4,13 +4,9 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 
 #include <cstdint>
-#include <utility>
 
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
-#include "tensorflow/core/framework/resource_var.h"
-#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_tensor_data.h"
 #include "tensorflow/core/platform/mutex.h"

@@ -5,13 +5,9 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow::multistream {

@@ -5,12 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow::multistream {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
-#include "tensorflow/core/common_runtime/multistream/capture/replay/padded_inputs.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_copies.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/platform/errors.h"

@@ -5,15 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_device.h"
-#include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/framework/rendezvous.h"
 
 namespace tensorflow::multistream {
 namespace {

@@ -9,10 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "tensorflow/cc/ops/standard_ops.h"
@@ -256,38 +252,6 @@ TEST_F(CapturedStepsTest, AnErrorOfAStepIsTheStepsError) {
     EXPECT_TRUE(absl::StrContains(status.message(), "Matrix size")) << status;
   }
   EXPECT_EQ(made(), 0);
-}
-
-// The GPU's part of the step takes the ids as an argument.
-TEST(IntegersTest, AnArgumentGoesBackToTheHost) {
-  Scope root = Scope::NewRootScope();
-  Scope gpu = root.WithDevice(kGpu);
-  auto ids = ops::Placeholder(gpu.WithOpName("ids"), DT_INT32);
-  ops::Identity(root.WithDevice("/device:CPU:0").WithOpName("kept"), ids);
-  ops::GatherV2(gpu.WithOpName("found"),
-                ops::Const(gpu, Input(/*rows=*/4, /*seed=*/1)), ids, 0);
-  const std::unique_ptr<Session> session = SessionOf(root);
-  CallableOptions options;
-  options.add_feed("ids:0");
-  options.add_fetch("kept:0");
-  options.add_fetch("found:0");
-  (*options.mutable_feed_devices())["ids:0"] =
-      "/job:localhost/replica:0/task:0/device:GPU:0";
-  Session::CallableHandle handle;
-  ASSERT_TRUE(session->MakeCallable(options, &handle).ok());
-  const int64_t before = Total(&StreamGroupStats::steps_replayed);
-  for (int run = 0; run < 40; ++run) {
-    Tensor id(DT_INT32, {1});
-    id.flat<int32_t>()(0) = run % 4;
-    std::vector<Tensor> results;
-    const absl::Status status =
-        session->RunCallable(handle, {id}, &results, nullptr);
-    ASSERT_TRUE(status.ok()) << status;
-    EXPECT_EQ(results[0].flat<int32_t>()(0), run % 4) << run;
-    EXPECT_EQ(results[1].flat<float>()(0),
-              Input(4, 1).flat<float>()(run % 4 * kWidth));
-  }
-  EXPECT_GT(Total(&StreamGroupStats::steps_replayed), before + 10);
 }
 
 }  // namespace

@@ -16,10 +16,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -155,6 +157,21 @@ class RecordedCopies {
   std::vector<Tensor> draw_states_;  // as StepInterface::draw_states
   std::vector<ResultPlace> places_;
 };
+
+// A padded recording (paddings.h) takes copies of a step's inputs. What is
+// added are copies of real rows and entries, which the step can surely process.
+using CopyBytes =
+    absl::FunctionRef<absl::Status(const void* from, void* to, size_t bytes)>;
+
+absl::Status CopyOnHost(const void* from, void* to, size_t bytes);
+
+// Repeats the rows of a tensor that is no scalar up to `rows`; 0: as they are.
+absl::Status PadRows(int64_t rows, Allocator* allocator, CopyBytes copy,
+                     Tensor* tensor);
+
+// Repeats the last entry of each row, in the second dimension, up to `length`.
+absl::Status PadEntries(int64_t length, Allocator* allocator, CopyBytes copy,
+                        Tensor* tensor);
 
 }  // namespace tensorflow::multistream
 

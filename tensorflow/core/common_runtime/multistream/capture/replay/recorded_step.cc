@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -78,25 +77,20 @@ class RecordedStep::Ends : public RendezvousInterface,
   }
   void RecvAsync(const ParsedKey& key, const Args& args,
                  DoneCallback done) override {
-    const auto i = StepInterface::IndexOf(key, step().receives);
-    if (i.has_value()) {
-      done(absl::OkStatus(), Args(), args, recorded_->copies_.inputs()[*i],
-           /*is_dead=*/false);
-      return;
+    RecordedCopies& copies = recorded_->copies_;
+    absl::Status status;
+    Tensor value;
+    if (const auto i = StepInterface::IndexOf(key, step().receives)) {
+      value = copies.inputs()[*i];
+    } else if (key.FullKey() == step().mask_key) {
+      value = copies.mask();
+    } else if (const auto i = StepInterface::IndexOf(key, step().draw_states)) {
+      value = copies.draw_state(*i);
+    } else {
+      status = absl::InternalError(absl::StrCat("a recorded step receives ",
+                                                std::string(key.FullKey())));
     }
-    if (key.FullKey() == step().mask_key) {
-      done(absl::OkStatus(), Args(), args, recorded_->copies_.mask(),
-           /*is_dead=*/false);
-      return;
-    }
-    if (const auto draw = StepInterface::IndexOf(key, step().draw_states)) {
-      done(absl::OkStatus(), Args(), args, recorded_->copies_.draw_state(*draw),
-           /*is_dead=*/false);
-      return;
-    }
-    done(absl::InternalError(absl::StrCat("a recorded step receives ",
-                                          std::string(key.FullKey()))),
-         Args(), args, Tensor(), /*is_dead=*/false);
+    done(status, Args(), args, value, /*is_dead=*/false);
   }
   void StartAbort(const absl::Status&) override {}
 

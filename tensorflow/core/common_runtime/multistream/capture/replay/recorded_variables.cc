@@ -4,7 +4,6 @@
 #include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_variables.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"

@@ -3,9 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/variables/variable_home.h"
 
-#include <utility>
-#include <vector>
-
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"

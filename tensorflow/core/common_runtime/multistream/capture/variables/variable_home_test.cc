@@ -7,16 +7,12 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/time/clock.h"
 #include "tensorflow/cc/ops/standard_ops.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"
-#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/refcount.h"
 
 namespace tensorflow::multistream {

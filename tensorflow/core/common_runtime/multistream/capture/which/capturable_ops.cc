@@ -8,65 +8,27 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/decided_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/integer_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/op_families.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/util/determinism.h"
 
 namespace tensorflow::multistream {
 namespace {
 
-const absl::flat_hash_set<absl::string_view>& Listed() {
+// Beside the ops that may run with padded inputs.
+const absl::flat_hash_set<absl::string_view>& OthersListed() {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
-      // Elementwise, one input.
-      "Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh",
-      "Bitcast", "Cast", "Ceil", "ComplexAbs", "Conj", "Cos", "Cosh", "Digamma",
-      "Elu", "Erf", "Erfc", "Erfinv", "Exp", "Expm1", "Floor", "Imag", "Inv",
-      "Invert", "IsFinite", "IsInf", "IsNan", "LeakyRelu", "Lgamma", "Log",
-      "Log1p", "LogicalNot", "Ndtri", "Neg", "OnesLike", "Real", "Reciprocal",
-      "Relu", "Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign",
-      "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Square", "Tan", "Tanh",
-      "ZerosLike",
-      // Elementwise, more inputs.
-      "Add", "AddN", "AddV2", "Atan2", "BiasAdd", "BiasAddV1", "BitwiseAnd",
-      "BitwiseOr", "BitwiseXor", "ClipByValue", "Complex", "Div", "DivNoNan",
-      "Equal", "FloorDiv", "FloorMod", "Greater", "GreaterEqual", "Igamma",
-      "Igammac", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalOr",
-      "Maximum", "Minimum", "Mod", "Mul", "MulNoNan", "NextAfter", "NotEqual",
-      "Polygamma", "Pow", "RealDiv", "RightShift", "Select", "SelectV2",
-      "SquaredDifference", "Sub", "TruncateDiv", "TruncateMod", "Xdivy",
-      "Xlog1py", "Xlogy", "Zeta",
-      // Products.
-      "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul",
-      "_FusedMatMul",
-      // Convolutions and related ops. Their algorithms are chosen in the first
-      // steps of a shape.
-      "AvgPool", "AvgPool3D", "BatchToSpaceND", "Conv2D", "Conv2DBackpropInput",
-      "Conv3D", "DepthToSpace", "DepthwiseConv2dNative", "ExtractImagePatches",
-      "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool",
-      "MaxPool3D", "MaxPoolV2", "MirrorPad", "ResizeBilinear", "SpaceToBatchND",
-      "SpaceToDepth", "_FusedBatchNormEx", "_FusedConv2D",
-      // Reductions and scans.
-      "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum",
-      "CumulativeLogsumexp", "EuclideanNorm", "InTopKV2", "L2Loss",
-      "LogSoftmax", "LowerBound", "Max", "Mean", "Min", "Prod", "Softmax",
-      "Sum", "TopKV2", "UnsortedSegmentMax", "UnsortedSegmentMin",
-      "UnsortedSegmentProd", "UnsortedSegmentSum", "UpperBound",
-      // Data movement and reshaping.
-      "BroadcastTo", "Concat", "ConcatV2", "ConjugateTranspose", "Diag",
-      "DiagPart", "EnsureShape", "ExpandDims", "Fill", "Gather", "GatherNd",
-      "GatherV2", "Identity", "IdentityN", "InvertPermutation",
-      "MatrixBandPart", "MatrixDiagPartV3", "MatrixDiagV3", "MatrixSetDiagV3",
-      "OneHot", "Pack", "Pad", "PadV2", "PreventGradient", "Reshape",
-      "ReverseSequence", "ReverseV2", "ScatterNd", "Slice", "Snapshot", "Split",
-      "SplitV", "Squeeze", "StopGradient", "StridedSlice", "TensorScatterAdd",
+      "BatchToSpaceND", "Diag", "DiagPart", "ExtractImagePatches", "InTopKV2",
+      "LowerBound", "MatrixDiagPartV3", "MatrixDiagV3", "MatrixSetDiagV3",
+      "ReverseSequence", "ScatterNd", "SpaceToBatchND", "TensorScatterAdd",
       "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
-      "TensorScatterUpdate", "Tile", "Transpose", "Unpack",
-      // Gradients of the above.
+      "TensorScatterUpdate", "UnsortedSegmentMax", "UnsortedSegmentMin",
+      "UnsortedSegmentProd", "UnsortedSegmentSum", "UpperBound",
+      // Gradients.
       "AvgPool3DGrad", "AvgPoolGrad", "BiasAddGrad", "Conv2DBackpropFilter",
       "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2",
       "DepthwiseConv2dNativeBackpropFilter",
@@ -86,19 +48,15 @@ const absl::flat_hash_set<absl::string_view>& Listed() {
       // CategoryEncoding.
       "Bincount", "Bucketize", "DenseBincount", "_TensorToHashBucketFast",
       // Quantization in training.
-      "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient",
-      "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsGradient",
-      "FakeQuantWithMinMaxVarsPerChannel",
+      "FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVars",
+      "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannel",
       "FakeQuantWithMinMaxVarsPerChannelGradient",
-      // Shape computations, on the host.
-      "BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "Range", "Rank",
-      "Shape", "ShapeN", "Size",
-      // Constants and order.
-      "Const", "NoOp",
+      // Shape computations, on the host; and order.
+      "BroadcastGradientArgs", "NoOp",
       // Loops and branches, which values on the host decide.
       "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
       // Of recordings only.
-      "HostConst", kCopyOfDecided, kKeptDecided};
+      kKeptDecided};
   return *ops;
 }
 
@@ -186,7 +144,10 @@ bool ChangesVariables(absl::string_view op) {
 }
 
 bool IsListed(absl::string_view op) {
-  return Listed().contains(op) || ListOps().contains(op);
+  static const auto* of_variables = new absl::flat_hash_set<absl::string_view>{
+      "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp"};
+  return (HasRule(op) && !of_variables->contains(op)) ||
+         OthersListed().contains(op) || ListOps().contains(op);
 }
 
 const char* ObstacleAtScatter(const Node& node) {

@@ -6,20 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
-#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/graph/algorithm.h"
-#include "tensorflow/core/graph/graph.h"
-#include "tensorflow/core/util/determinism.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -79,16 +74,6 @@ TEST_F(CapturableTest, WhatIsInTheWayIsNamed) {
     const std::string found = ClassifyForCapture(part.graph, nullptr).obstacle;
     EXPECT_TRUE(absl::StrContains(found, obstacle)) << text << ": " << found;
   }
-}
-
-TEST_F(CapturableTest, ScattersAreOnTheHostWithOpDeterminism) {
-  part_.Add(
-      "add = ResourceScatterAdd(handle(), early() tensor_type=int64,"
-      "early()); y = send(early(), ^add)");
-  EXPECT_EQ(Found().obstacle, "");
-  EnableOpDeterminism(true);
-  EXPECT_TRUE(absl::StrContains(Found().obstacle, "with op determinism"));
-  EnableOpDeterminism(false);
 }
 
 TEST_F(CapturableTest, DrawsHaveTheStateOfTheirGeneratorOnTheDevice) {
@@ -256,25 +241,6 @@ TEST_F(CapturableTest, WhatXlaChangesIsAChangedVariable) {
   ASSERT_EQ(found.variables.size(), 2);
   for (const Capturable::Variable& variable : found.variables) {
     EXPECT_EQ(variable.changed, variable.name == "v") << variable.name;
-  }
-}
-
-TEST_F(CapturableTest, AFunctionInTheWayIsSoInEachOfItsCalls) {
-  const FunctionDef noise = FunctionDefHelper::Create(
-      "noise", {"x: float"}, {"y: float"}, {},
-      {{{"inside"}, "RandomStandardNormal", {"x"}, {{"T", DT_FLOAT}}}},
-      {{"y", "inside:y:0"}});
-  TF_CHECK_OK(part_.graph.AddFunctionDef(noise, StackTracesMap()));
-  part_.Add(
-      "a = StatefulPartitionedCall(early()) f=noise Tout=[DT_FLOAT]"
-      "    _XlaMustCompile=true;"
-      "b = StatefulPartitionedCall(a) f=noise Tout=[DT_FLOAT]"
-      "    _XlaMustCompile=true; y = send(b)");
-  const std::vector<std::string> obstacles = ObstaclesAt(part_.graph, nullptr);
-  for (const Node* node : part_.graph.op_nodes()) {
-    if (node->type_string() != "StatefulPartitionedCall") continue;
-    EXPECT_TRUE(absl::StrContains(obstacles[node->id()], "compiles Random"))
-        << node->name();
   }
 }
 

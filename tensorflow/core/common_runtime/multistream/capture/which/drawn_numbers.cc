@@ -3,13 +3,18 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
-#include "tensorflow/core/framework/rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/framework/rng_alg.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/node_builder.h"
@@ -18,7 +23,6 @@
 namespace tensorflow::multistream {
 namespace {
 
-constexpr char kDrawDevice[] = "/job:draw/replica:0/task:0/device:CPU:0";
 constexpr char kKey[] = "multi_stream_draw_key_";
 constexpr char kCounter[] = "multi_stream_draw_counter_";
 constexpr char kShape[] = "multi_stream_draw_shape_";
@@ -33,50 +37,30 @@ const absl::flat_hash_map<absl::string_view, const char*>& StatelessOps() {
   return *ops;
 }
 
-std::string RendezvousKey(const char* edge, size_t draw) {
-  return Rendezvous::CreateKey(kDrawDevice, 0, kDrawDevice,
-                               absl::StrCat(edge, draw), FrameAndIter(0, 0));
-}
-
-NodeBuilder& Transfer(NodeBuilder& builder, const char* edge, size_t draw) {
-  return builder.Attr("tensor_name", absl::StrCat(edge, draw))
-      .Attr("send_device", kDrawDevice)
-      .Attr("send_device_incarnation", 0)
-      .Attr("recv_device", kDrawDevice)
-      .Attr("client_terminated", true);
-}
-
 absl::Status Replace(Node* node, size_t draw, const std::string& device,
                      Graph* graph) {
   AssignedNodes nodes(absl::StrCat(node->name(), "/multi_stream_draw"), device,
                       graph);
-  const auto receive = [&](const char* edge, Node** received) {
-    return nodes.Add(Transfer(NodeBuilder(nodes.NewName("state"), "_Recv")
-                                  .Attr("tensor_type", DT_UINT64),
-                              edge, draw),
-                     received);
+  const auto receive = [&](const char* edge) {
+    return nodes.Add(
+        OfLaunch(absl::StrCat(edge, draw),
+                 nodes.New("_Recv").Attr("tensor_type", DT_UINT64)));
   };
   const Edge* shape;
   TF_RETURN_IF_ERROR(node->input_edge(0, &shape));
-  Node *key, *counter, *philox, *stateless, *sent;
-  TF_RETURN_IF_ERROR(receive(kKey, &key));
-  TF_RETURN_IF_ERROR(receive(kCounter, &counter));
-  TF_RETURN_IF_ERROR(
-      nodes.Constant("Const", Tensor(int32_t{RNG_ALG_PHILOX}), &philox));
-  TF_RETURN_IF_ERROR(
-      nodes.Add(NodeBuilder(nodes.NewName("drawn"),
-                            StatelessOps().at(node->type_string()))
-                    .Input(shape->src(), shape->src_output())
-                    .Input(key)
-                    .Input(counter)
-                    .Input(philox)
-                    .Attr("dtype", node->output_type(0)),
-                &stateless));
-  TF_RETURN_IF_ERROR(
-      nodes.Add(Transfer(NodeBuilder(nodes.NewName("shape"), "_HostSend")
-                             .Input(shape->src(), shape->src_output()),
-                         kShape, draw),
-                &sent));
+  Node* key = receive(kKey);
+  Node* counter = receive(kCounter);
+  Node* philox = nodes.Constant("Const", Tensor(int32_t{RNG_ALG_PHILOX}));
+  Node* stateless = nodes.Add(nodes.New(StatelessOps().at(node->type_string()))
+                                  .Input(shape->src(), shape->src_output())
+                                  .Input(key)
+                                  .Input(counter)
+                                  .Input(philox)
+                                  .Attr("dtype", node->output_type(0)));
+  nodes.Add(OfLaunch(
+      absl::StrCat(kShape, draw),
+      nodes.New("_HostSend").Input(shape->src(), shape->src_output())));
+  TF_RETURN_IF_ERROR(nodes.status());
   const std::vector<const Edge*> in(node->in_edges().begin(),
                                     node->in_edges().end());
   const std::vector<const Edge*> out(node->out_edges().begin(),
@@ -94,6 +78,17 @@ absl::Status Replace(Node* node, size_t draw, const std::string& device,
   }
   graph->RemoveNode(node);
   return absl::OkStatus();
+}
+
+// The key with which TensorFlow draws a key of a seed.
+constexpr uint64_t kOwnKey = 0x02461e293ec8f720;
+
+template <class T>
+Tensor VectorOf(std::initializer_list<T> values) {
+  Tensor vector(DataTypeToEnum<T>::value,
+                TensorShape({static_cast<int64_t>(values.size())}));
+  std::copy(values.begin(), values.end(), vector.flat<T>().data());
+  return vector;
 }
 
 }  // namespace
@@ -119,16 +114,53 @@ absl::StatusOr<std::unique_ptr<Graph>> WithStatelessDraws(
 std::vector<std::string> DrawStateKeys(size_t draws) {
   std::vector<std::string> keys;
   for (size_t i = 0; i < draws; ++i) {
-    keys.push_back(RendezvousKey(kKey, i));
-    keys.push_back(RendezvousKey(kCounter, i));
+    keys.push_back(KeyOfLaunch(absl::StrCat(kKey, i)));
+    keys.push_back(KeyOfLaunch(absl::StrCat(kCounter, i)));
   }
   return keys;
 }
 
 std::vector<std::string> DrawShapeKeys(size_t draws) {
   std::vector<std::string> keys;
-  for (size_t i = 0; i < draws; ++i) keys.push_back(RendezvousKey(kShape, i));
+  for (size_t i = 0; i < draws; ++i) {
+    keys.push_back(KeyOfLaunch(absl::StrCat(kShape, i)));
+  }
   return keys;
+}
+
+bool MakesKey(const Node& node) {
+  return node.type_string() == "StatelessRandomGetKeyCounter";
+}
+
+absl::Status AddKeyAndCounter(const std::string& name, Node* seed, int output,
+                              Graph* graph, Node** key, Node** counter) {
+  AssignedNodes nodes(name, seed->assigned_device_name(), graph);
+  const auto on_host = [&nodes](int32_t value) {
+    return nodes.Constant("HostConst", VectorOf<int32_t>({value}));
+  };
+  Node* own_key = nodes.Constant("Const", VectorOf<uint64_t>({kOwnKey}));
+  Node* mask = nodes.Constant("Const", VectorOf<uint64_t>({0, 1}));
+  Node* one = on_host(1);
+  Node* philox = nodes.Constant("HostConst", Tensor(int32_t{RNG_ALG_PHILOX}));
+  // As TensorFlow's op does, which takes no other shape.
+  Node* checked = nodes.Add(nodes.New("EnsureShape")
+                                .Input(seed, output)
+                                .Attr("shape", PartialTensorShape({2})));
+  Node* bits =
+      nodes.Add(nodes.New("Bitcast").Input(checked).Attr("type", DT_UINT64));
+  Node* drawn = nodes.Add(nodes.New("StatelessRandomUniformFullIntV2")
+                              .Input(on_host(2))
+                              .Input(own_key)
+                              .Input(bits)
+                              .Input(philox)
+                              .Attr("dtype", DT_UINT64));
+  *key = nodes.Add(nodes.New("StridedSlice")
+                       .Input(drawn)
+                       .Input(on_host(0))
+                       .Input(one)
+                       .Input(one));
+  *counter = nodes.Add(nodes.New("Mul").Input(drawn).Input(mask));
+  return nodes.status();
 }
 
 }  // namespace tensorflow::multistream

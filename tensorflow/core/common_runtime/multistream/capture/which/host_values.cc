@@ -4,9 +4,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 
 #include <set>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
@@ -18,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/piece_ends.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/transfer.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -99,6 +96,15 @@ bool IsOnGpu(const Graph& part) {
   });
 }
 
+// False if not all loops are known.
+bool FindLoops(Graph* graph, std::vector<ControlFlowInfo>* info) {
+  // Loops are found along edges from the source, which constants may lack.
+  FixupSourceAndSinkEdges(graph);
+  std::vector<std::string> not_reached;
+  return BuildControlFlowInfo(graph, info, &not_reached).ok() &&
+         not_reached.empty();
+}
+
 // The names of the loops that each node is in, of nodes in loops.
 using Frames = absl::flat_hash_map<const Node*, std::set<std::string>>;
 
@@ -108,14 +114,8 @@ bool AddFrames(Graph* part, Frames* frames) {
                       [](const Node* node) { return node->IsEnter(); })) {
     return true;
   }
-  // Loops are found along edges from the source, which constants may lack.
-  FixupSourceAndSinkEdges(part);
   std::vector<ControlFlowInfo> info;
-  std::vector<std::string> not_reached;
-  if (!BuildControlFlowInfo(part, &info, &not_reached).ok() ||
-      !not_reached.empty()) {
-    return false;
-  }
+  if (!FindLoops(part, &info)) return false;
   for (const Node* node : part->op_nodes()) {
     for (const ControlFlowInfo* at = &info[node->id()]; !at->frame_name.empty();
          at = &info[at->parent_frame->id()]) {
@@ -310,19 +310,12 @@ void CopyConstants(Graph* graph) {
 }
 
 void MoveLoopValues(Graph* graph) {
-  bool has_loops = false;
-  for (const Node* node : graph->op_nodes()) {
-    has_loops = has_loops || node->IsLoopCond();
-  }
-  if (!has_loops) return;
-  // Loops are found along edges from the source, which constants may lack.
-  FixupSourceAndSinkEdges(graph);
-  std::vector<ControlFlowInfo> frames;
-  std::vector<std::string> not_reached;
-  if (!BuildControlFlowInfo(graph, &frames, &not_reached).ok() ||
-      !not_reached.empty()) {
+  if (absl::c_none_of(graph->op_nodes(),
+                      [](const Node* node) { return node->IsLoopCond(); })) {
     return;
   }
+  std::vector<ControlFlowInfo> frames;
+  if (!FindLoops(graph, &frames)) return;
   absl::flat_hash_map<std::string, Loop> loops;
   for (const Node* node : graph->op_nodes()) {
     if (node->IsLoopCond()) {

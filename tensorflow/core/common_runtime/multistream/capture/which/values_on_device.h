@@ -12,7 +12,7 @@
 //   graph:        ----------------------- GPU -------------------------
 //
 // The GPU has kernels for other types that leave the same bits
-// (integer_counterparts.h). In between are Bitcasts, for which a GPU does
+// (integer_ops.h). In between are Bitcasts, for which a GPU does
 // nothing; or casts to int64 and back, which drops the bits that int32 has not.
 //
 // A value is decided if it depends on types, shapes and constants only. Decided

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -14,11 +13,9 @@
 #include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/decided_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
-#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/integer_ops.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
 namespace {

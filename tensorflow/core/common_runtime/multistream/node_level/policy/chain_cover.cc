@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 namespace tensorflow::multistream {
@@ -99,6 +101,180 @@ class Matching {
   std::vector<size_t> tried_;  // by node: consumers tried this round
 };
 
+class ChainSpread {
+ public:
+  ChainSpread(const PolicyGraph& graph, const PolicyOptions& options)
+      : graph_(graph),
+        options_(options),
+        inputs_(InputsOf(graph)),
+        reduced_(inputs_),
+        longest_us_(LongestPaths(graph, Reversed(inputs_), /*edge_us=*/0)),
+        start_us_(graph.size()),
+        state_(options.group_count) {}
+
+  std::vector<int> Assign() {
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      for (int input : inputs_[i]) {
+        start_us_[i] =
+            std::max(start_us_[i], start_us_[input] + graph_[input].cost_us);
+      }
+    }
+    FindChains();
+    groups_.assign(graph_.size(), kNone);
+    for (const Piece& piece : pieces_) {
+      if (piece.group.has_value()) ++state_[*piece.group].to_come;
+    }
+    for (const Piece& piece : pieces_) {
+      int group = 0;
+      if (piece.group.has_value()) {
+        group = *piece.group;
+        --state_[group].to_come;
+      } else {
+        for (int i = 1; i < options_.group_count; ++i) {
+          if (Rank(piece, i) < Rank(piece, group)) group = i;
+        }
+      }
+      Put(piece, group);
+    }
+    return std::move(groups_);
+  }
+
+ private:
+  // A chain, or a part of one that goes to one group.
+  struct Piece {
+    Chain nodes;
+    std::optional<int> group;
+    double start_us = 0;
+    double cost_us = 0;
+  };
+
+  struct GroupState {
+    double free_us = 0;
+    double load_us = 0;
+    int to_come = 0;  // pieces that go here in any case
+    bool used = false;
+    // The last node, as long as each piece comes after the one before it.
+    std::optional<int> last;
+  };
+
+  void FindChains() {
+    NodeLists edges = reduced_.inputs();
+    // Leave out edges between different fixed groups: chains are cut there.
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const std::optional<int>& group = graph_[i].group;
+      if (!group.has_value()) continue;
+      edges[i].erase(std::remove_if(edges[i].begin(), edges[i].end(),
+                                    [&](int input) {
+                                      return graph_[input].group.has_value() &&
+                                             graph_[input].group != group;
+                                    }),
+                     edges[i].end());
+    }
+    std::vector<double> path_us;  // the longest through each node
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      path_us.push_back(start_us_[i] + longest_us_[i]);
+    }
+    for (const Chain& chain : CoverWithChains(edges, path_us)) {
+      Piece piece;
+      for (int node : chain) {
+        const std::optional<int>& group = graph_[node].group;
+        if (group.has_value()) {
+          if (piece.group.has_value() && piece.group != group) {
+            pieces_.push_back(std::move(piece));
+            piece = Piece();
+          }
+          piece.group = group;
+        }
+        piece.nodes.push_back(node);
+      }
+      pieces_.push_back(std::move(piece));
+    }
+    Measure();
+    std::stable_sort(pieces_.begin(), pieces_.end(),
+                     [](const Piece& a, const Piece& b) {
+                       return std::make_pair(a.start_us, -a.cost_us) <
+                              std::make_pair(b.start_us, -b.cost_us);
+                     });
+  }
+
+  void Measure() {
+    const std::vector<bool> is_critical = LongestPath();
+    auto most_critical = pieces_.end();
+    double most_us = -1;
+    for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
+      piece->start_us = start_us_[piece->nodes[0]];
+      double critical_us = 0;
+      for (int node : piece->nodes) {
+        piece->cost_us += graph_[node].cost_us;
+        if (is_critical[node]) critical_us += graph_[node].cost_us;
+      }
+      if (critical_us <= most_us) continue;
+      most_us = critical_us;
+      most_critical = piece;
+    }
+    if (most_critical != pieces_.end() && !most_critical->group.has_value()) {
+      most_critical->group = options_.caller_group;
+    }
+  }
+
+  // Whether each node is on the longest path (on one, if there are several).
+  std::vector<bool> LongestPath() const {
+    const NodeLists consumers = Reversed(inputs_);
+    std::vector<bool> is_on_it(graph_.size());
+    std::vector<int> next(graph_.size());
+    std::iota(next.begin(), next.end(), 0);
+    while (!next.empty()) {
+      const int node = *std::max_element(
+          next.begin(), next.end(),
+          [&](int a, int b) { return longest_us_[a] < longest_us_[b]; });
+      is_on_it[node] = true;
+      next = consumers[node];
+    }
+    return is_on_it;
+  }
+
+  // The group with the lowest rank is the best for the piece.
+  std::tuple<bool, double, bool, bool, double, int> Rank(const Piece& piece,
+                                                         int group) const {
+    const GroupState& state = state_[group];
+    const int first = piece.nodes[0];
+    // The piece may run beside nodes that are, or will be, in the group.
+    const bool concurrent =
+        state.to_come > 0 ||
+        (state.used &&
+         !(state.last.has_value() && reduced_.Reaches(*state.last, first)));
+    const bool waits =
+        std::none_of(inputs_[first].begin(), inputs_[first].end(),
+                     [&](int input) { return groups_[input] == group; });
+    return {concurrent,    std::max(state.free_us, piece.start_us),
+            waits,         !state.used,
+            state.load_us, group};
+  }
+
+  void Put(const Piece& piece, int group) {
+    GroupState& state = state_[group];
+    const bool in_turn =
+        !state.used || (state.last.has_value() &&
+                        reduced_.Reaches(*state.last, piece.nodes[0]));
+    state.last =
+        in_turn ? std::optional<int>(piece.nodes.back()) : std::nullopt;
+    state.used = true;
+    state.free_us = std::max(state.free_us, piece.start_us) + piece.cost_us;
+    state.load_us += piece.cost_us;
+    for (int node : piece.nodes) groups_[node] = group;
+  }
+
+  const PolicyGraph& graph_;
+  const PolicyOptions& options_;
+  const NodeLists inputs_;
+  const ReducedGraph reduced_;
+  const std::vector<double> longest_us_;  // from each node to the end
+  std::vector<double> start_us_;  // if every chain had a group of its own
+  std::vector<Piece> pieces_;
+  std::vector<GroupState> state_;
+  std::vector<int> groups_;
+};
+
 }  // namespace
 
 ReducedGraph::ReducedGraph(const NodeLists& inputs) : inputs_(inputs) {
@@ -158,6 +334,11 @@ std::vector<Chain> CoverWithChains(const NodeLists& inputs,
     }
   }
   return chains;
+}
+
+std::vector<int> SpreadChains(const PolicyGraph& graph,
+                              const PolicyOptions& options) {
+  return ChainSpread(graph, options).Assign();
 }
 
 }  // namespace tensorflow::multistream

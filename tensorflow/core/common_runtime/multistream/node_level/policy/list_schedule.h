@@ -28,6 +28,13 @@ std::vector<int> ListSchedule(const PolicyGraph& graph,
                               const std::vector<int>& groups,
                               double wait_weight);
 
+// Moves free nodes, alone or as a small piece among other groups, to the group
+// of most of their neighbours, if the estimated step becomes shorter, or has
+// fewer waits and does not become longer.
+std::vector<int> SaveWaits(const PolicyGraph& graph,
+                           const PolicyOptions& options,
+                           std::vector<int> groups);
+
 }  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_LIST_SCHEDULE_H_

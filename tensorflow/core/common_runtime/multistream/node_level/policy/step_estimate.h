@@ -5,7 +5,7 @@
 //
 // The model: each group is a lane. A lane runs one node at a time: the one that
 // has been ready (all inputs done) for longest; of equals, the one with the
-// lowest number. Each wait that a node needs (group_knowledge.h) takes
+// lowest number. Each wait that a node needs (GroupKnowledge) takes
 // `wait_us` of the node's lane, between the awaited node and the waiting one.
 // The step starts and ends in the caller's lane, which waits for the others at
 // the end.
@@ -21,9 +21,55 @@
 
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
 namespace tensorflow::multistream {
+
+// Which waits do stream groups need, if they run nodes in a given order?
+//
+// A group's vector clock covers the nodes that it ran or waited for, and what
+// the groups of these knew then. The group waits for inputs that its clock
+// lacks: once for each other group at most, and not if another wait implies it.
+//
+//   group 0:  a -----> c ---------> e       c waits for b. e waits for d and
+//                     w            w        not for b, which c waited for.
+//   group 1:     b --/      d ----/
+//
+// The step itself starts and ends in the caller's group: the first node of
+// another group comes after the start, and the end after the last node of each
+// group.
+class GroupKnowledge {
+ public:
+  // `inputs` must outlive this object.
+  GroupKnowledge(const NodeLists& inputs, const PolicyOptions& options);
+
+  // How often `group` must wait if it runs `node` next. All inputs have run.
+  int WaitsOf(int node, int group);
+
+  // Runs `node` as the next node of `group`. Returns WaitsOf(node, group).
+  int Run(int node, int group);
+
+  // How often the caller's group must wait at the end of the step.
+  int WaitsAtEnd();
+
+ private:
+  void AddMissing(int node, int group);
+  int CountWaits();
+
+  const NodeLists& inputs_;
+  const int group_count_;
+  const int caller_group_;
+  const int
+      start_;  // stands for the step's start, as a node of the caller's group
+  std::vector<VectorClock> known_after_;  // by node: what its group knows then
+  std::vector<VectorClock> known_to_;     // by group
+  std::vector<int> group_of_;
+  std::vector<int> position_;  // of a node in its group, from 1
+  std::vector<int> last_of_;   // by group
+  // For the next node: the last node that it needs of each other group.
+  std::vector<int> missing_;
+};
 
 struct StepEstimate {
   double step_us = 0;

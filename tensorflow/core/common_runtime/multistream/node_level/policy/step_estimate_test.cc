@@ -10,9 +10,7 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 
 namespace tensorflow::multistream {

@@ -9,9 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "tensorflow/core/common_runtime/multistream/node_level/policy/chain_spread.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/chain_cover.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/embedding_clusters.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/policy/fewer_waits.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/list_schedule.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/step_estimate.h"
 

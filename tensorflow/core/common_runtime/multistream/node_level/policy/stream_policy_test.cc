@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/list_schedule.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/step_estimate.h"
 

@@ -1,42 +1,47 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Random steps for the proofs that a step may be padded: ops are drawn without
-// regard to what is padded, and kept if the proof accepts them. Then the step
-// is run on the CPU, as it is and padded with garbage.
-
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_RANDOM_STEP_FIXTURE_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_RANDOM_STEP_FIXTURE_H_
+// Compares the proofs that a step may be padded with results on the CPU. The
+// ops of random steps are drawn without regard to what is padded, and kept if
+// the proof accepts them. Then the step is run as it is, and padded with
+// garbage.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows_fixture.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/padded_lengths.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/public/session.h"
 
 namespace tensorflow::multistream {
+namespace {
+
+constexpr int kSeeds = 150;
 
 // Ops to draw, as text for a TestStep: <<a|b>> is one of a and b, random[2,3] a
 // random constant; RandomStep::Replacements has the $words.
-inline const std::vector<std::string>& Ops() {
+const std::vector<std::string>& Ops() {
   static const auto* ops = new std::vector<std::string>{
       "<<Neg|Abs|Relu|Square|Sign>>($x)", "<<AddV2|Mul>>($x, $y)",
       "<<Sub|Maximum>>($x, $y)", "MatMul($x, random[$last,<<1|2|3|4|5>>])",
@@ -76,17 +81,55 @@ class RandomStep : public TestStep {
  public:
   using Feeds = std::vector<std::pair<std::string, Tensor>>;
 
-  // Number of ops that were kept, and of results that are padded.
-  int kept() const { return values_.size() - taken_; }
+  // Numbers of results that are padded, and of masks.
   int padded_results() const { return padded_results_; }
+  int masks() const { return masks_; }
+
+  // Compares all results of the step with those of the padded step.
+  void Compare() {
+    const std::vector<std::string> names = ReturnAll();
+    if (names.empty()) return;
+    const auto found = Prove();
+    ASSERT_TRUE(found.ok()) << found.status();
+    masks_ = found->masks.size();
+    const auto masked = WithMasks(graph, found->masks, "");
+    ASSERT_TRUE(masked.ok()) << masked.status();
+    Tensor mask(DT_BOOL, {padded_});
+    for (int i = 0; i < padded_; ++i) mask.flat<bool>()(i) = i < size_;
+    for (const Node* node : (*masked)->op_nodes()) {
+      if (node->IsRecv()) padded_feeds_.push_back({node->name(), mask});
+    }
+    std::vector<Tensor> expected, padded;
+    absl::Status status = Run(graph, feeds_, names, &expected);
+    ASSERT_TRUE(status.ok()) << status;
+    status = Run(**masked, padded_feeds_, names, &padded);
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const SizedResult& result = found->results[i];
+      SCOPED_TRACE(names[i]);
+      ASSERT_EQ(expected[i].shape(), result.shape);
+      ASSERT_EQ(padded[i].shape(), result.padded);
+      if (result.blocks == 0) ASSERT_EQ(result.shape, result.padded);
+      padded_results_ += result.blocks > 0;
+      const int64_t blocks = std::max<int64_t>(result.blocks, 1);
+      const size_t bytes = expected[i].TotalBytes() / blocks;
+      const size_t more = padded[i].TotalBytes() / blocks;
+      for (int64_t k = 0; k < blocks; ++k) {
+        ASSERT_EQ(
+            std::memcmp(static_cast<char*>(expected[i].data()) + k * bytes,
+                        static_cast<char*>(padded[i].data()) + k * more, bytes),
+            0)
+            << expected[i].DebugString(100) << padded[i].DebugString(100);
+      }
+    }
+  }
 
  protected:
   static constexpr int kOps = 40;  // tried in each step
   static constexpr int kIds = 4;
 
-  // The proof for the graph, whose only result is the last op's: the shape of
-  // the result, and whether it is padded.
-  virtual std::optional<TensorShape> ShapeIfAccepted(bool* is_padded) const = 0;
+  // The proof for the graph.
+  virtual absl::StatusOr<PaddedLength> Prove() const = 0;
 
   explicit RandomStep(uint32_t seed) : random_(seed) {
     garbage_ = Chance(50) ? std::numeric_limits<float>::quiet_NaN() : 1000;
@@ -206,8 +249,9 @@ class RandomStep : public TestStep {
   Feeds feeds_;
   Feeds padded_feeds_;
   std::vector<std::string> ops_ = Ops();
-  int64_t padded_ = 0;  // rows, or entries
-  int padded_results_ = 0;
+  // Rows or entries, of the step and padded.
+  int64_t size_ = 0;
+  int64_t padded_ = 0;
 
  private:
   // A random value, more often a recent one.
@@ -287,25 +331,149 @@ class RandomStep : public TestStep {
         ") DstT=float, low[], high[])), ", "zero[])");
     const auto value = TryAdd(absl::StrJoin(statements, ";"));
     if (!value.ok()) return;
-    Node* result = Return(*value).node;
-    bool is_padded = false;
-    const std::optional<TensorShape> shape = ShapeIfAccepted(&is_padded);
-    graph.RemoveNode(result);
-    if (!shape || shape->num_elements() > 3000 || shape->dims() > 5) return;
+    Node* node = Return(*value).node;
+    const auto found = Prove();
+    graph.RemoveNode(node);
+    if (!found.ok()) return;
+    const SizedResult& result = found->results[0];
+    if (result.shape.num_elements() > 3000 || result.shape.dims() > 5) return;
+    const bool is_padded = result.blocks > 0 || !found->masks.empty();
     if (!is_padded && Chance(90)) return;
     // Some ops fail for every batch.
     std::vector<Tensor> outputs;
     if (!Run(graph, feeds_, {name}, &outputs).ok()) return;
-    values_.push_back({name, *shape});
+    values_.push_back({name, result.shape});
   }
 
   std::mt19937 random_;
   float garbage_ = 0;
   std::vector<Shaped> values_;
   size_t taken_ = 0;
+  int padded_results_ = 0;
+  int masks_ = 0;
   int tries_ = 0;
 };
 
-}  // namespace tensorflow::multistream
+class RandomRows : public RandomStep {
+ public:
+  explicit RandomRows(uint32_t seed) : RandomStep(seed) {
+    size_ = 1 + Below(4);
+    padded_ = size_ + 1 + Below(4);
+    for (const TensorShape& shape :
+         {TensorShape({size_, 4}), TensorShape({size_, 4}),
+          TensorShape({size_, 3, 4}), TensorShape({size_, 4, 4, 2}),
+          TensorShape({size_}), TensorShape({})}) {
+      Keep("rows", shape);
+    }
+    Add(absl::StrCat("ids0 = rows[", size_, "]:int32;", "ids1 = rows[", size_,
+                     ",3]:int32"));
+    for (const TensorShape& shape :
+         {TensorShape({4}), TensorShape({size_, 4}), TensorShape({padded_, 4}),
+          TensorShape({1, 4})}) {
+      Keep("random", shape);
+    }
+    for (size_t i = 0; i < shapes.arguments.size(); ++i) {
+      Feed(i, /*ids=*/i > 5, shapes.arguments[i].dims() == 0 ? -1 : 0, padded_);
+    }
+    TryOps();
+  }
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_RANDOM_STEP_FIXTURE_H_
+ private:
+  absl::StatusOr<PaddedLength> Prove() const override {
+    TF_ASSIGN_OR_RETURN(std::vector<SizedResult> results,
+                        IndependentRows(graph).Pad(shapes, padded_));
+    return PaddedLength{std::move(results), /*masks=*/{}};
+  }
+};
+
+class RandomEntries : public RandomStep {
+ public:
+  explicit RandomEntries(uint32_t seed) : RandomStep(seed) {
+    const int64_t batch = 1 + Below(3);
+    size_ = 1 + Below(4);
+    padded_ = size_ + 1 + Below(4);
+    for (const TensorShape& shape :
+         {TensorShape({batch, size_}), TensorShape({batch, size_, 4}),
+          TensorShape({batch, size_, 4}), TensorShape({batch, size_, 4, 2}),
+          TensorShape({batch, 4}), TensorShape({})}) {
+      Keep("rows", shape);
+    }
+    Add(absl::StrCat("ids0 = rows[", batch, ",", size_, "]:int32;",
+                     "ids1 = rows[", batch, ",3]:int32"));
+    for (const TensorShape& shape :
+         {TensorShape({4}), TensorShape({batch, 4}), TensorShape({8, 4}),
+          TensorShape({1, 4})}) {
+      Keep("random", shape);
+    }
+    for (size_t i = 0; i < shapes.arguments.size(); ++i) {
+      const bool entries = i < 4 || i == 6;
+      have_.arguments.push_back(entries);
+      Feed(i, /*ids=*/i > 5, entries ? 1 : -1, padded_);
+    }
+    for (const char* op :
+         {"<<Sum|Max|Min|Prod|EuclideanNorm>>($x, <<1|2|-1|{1,2}>>) "
+          "keep_dims=<<true|false>>",
+          "<<Any|All>>(IsFinite($x), <<1|-1>>)",
+          "Mul(Softmax(Transpose($x, {0,2,1})), scale[])",
+          "<<Sum|Max>>(Transpose($x, {0,2,1}), -1)",
+          "BatchMatMulV2($x, $y) adj_x=true",
+          "Mul(Softmax(BatchMatMulV2($x, $x) adj_y=true), scale[])",
+          "BatchMatMulV2(BatchMatMulV2($x, $y) adj_y=true, $y)",
+          "Einsum($x, $y) equation='<<abc,abd->acd|ab,ab->a|abc,abc->ac|abc,"
+          "adc->abd|ab,abc->ac>>'",
+          "GatherV2(random[8,4], Range(0, $size, 1), 0)",
+          "Slice(random[8,4], {0,0}, Pack($size, 4))",
+          "StridedSlice($x, {0,<<0|-1|1>>}, {0,0}, {1,1}) begin_mask=1 "
+          "end_mask=1 shrink_axis_mask=2",
+          "MatrixBandPart($x, -1, 0)", "Mul(Mean($x, <<1|2|{1,2}>>), scale[])",
+          "Cast(GreaterEqual(Reshape(Range(0, $size, 1), {-1,1}), "
+          "AddV2(Sub(Range(0, $size, 1), $size), $size))) DstT=float",
+          "Conv2D($x, random[<<1|2|3>>,3,2,2]) strides=[1,<<1|1|2>>,1,1] "
+          "padding=<<SAME|SAME|VALID>>",
+          "Reshape($x, Pack(-1, $last))", "Reshape($x, Pack($size, $size, -1))",
+          "Transpose(Reshape($x, Pack($size, $size, 2, -1)), {0,2,1,3})"}) {
+      ops_.insert(ops_.end(), 3, op);
+    }
+    TryOps();
+  }
+
+ private:
+  absl::StatusOr<PaddedLength> Prove() const override {
+    return PaddedLengths(graph).Pad(shapes, have_, padded_);
+  }
+
+  HaveEntries have_;
+};
+
+struct Compared {
+  int padded_results = 0;
+  int masks = 0;
+};
+
+template <class Step>
+void CompareAll(Compared* compared) {
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Step step(seed);
+    ASSERT_NO_FATAL_FAILURE(step.Compare());
+    compared->padded_results += step.padded_results();
+    compared->masks += step.masks();
+  }
+}
+
+// Otherwise the tests have compared too little.
+TEST(PaddedStepsRandomTest, RowsOfWhatIsAcceptedAreIndependent) {
+  Compared compared;
+  CompareAll<RandomRows>(&compared);
+  EXPECT_GT(compared.padded_results, kSeeds * 10);
+}
+
+TEST(PaddedStepsRandomTest, AddedEntriesChangeNothingInWhatIsAccepted) {
+  Compared compared;
+  CompareAll<RandomEntries>(&compared);
+  EXPECT_GT(compared.padded_results, kSeeds * 3);
+  EXPECT_GT(compared.masks, kSeeds);
+}
+
+}  // namespace
+}  // namespace tensorflow::multistream

@@ -1,11 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/capture/batches/op_families.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/op_families.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -106,6 +105,8 @@ const absl::flat_hash_map<absl::string_view, const Line*>& Table() {
 }
 
 }  // namespace
+
+bool HasRule(absl::string_view op) { return Table().contains(op); }
 
 std::optional<OpRule> RuleOf(const Node& node) {
   const auto found = Table().find(node.type_string());

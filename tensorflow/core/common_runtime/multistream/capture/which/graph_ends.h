@@ -1,17 +1,43 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Where are the tensors that a piece of a graph (capture/pieces/) takes and
-// gives? Its _Args and _Retvals say so.
+// How do tensors enter and leave a device's part of a graph, or a piece of it
+// (capture/pieces/)? By sends and receives, of which those belong together that
+// tell the same transfer; and by _Args and _Retvals, which say where the
+// tensors of a piece are.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_GRAPH_ENDS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_GRAPH_ENDS_H_
 
+#include <string>
+#include <tuple>
+
+#include "absl/status/status.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/graph/node_builder.h"
 
 namespace tensorflow::multistream {
+
+// The tensor's name, the sending and the receiving device.
+using Transfer = std::tuple<std::string, std::string, std::string>;
+
+// The transfer of a send or receive.
+Transfer TransferOf(const Node& node);
+std::string TensorNameOf(const Node& node);
+// The rendezvous key of a send or receive outside loops.
+absl::Status KeyOf(const Node& node, std::string* key);
+
+// What no device sends: a recording's launch gives its ops the tensor `name`,
+// or takes it. Attributes of the builder of such a transfer, and the rendezvous
+// key.
+NodeBuilder& OfLaunch(const std::string& name, NodeBuilder& builder);
+std::string KeyOfLaunch(const std::string& name);
+
+// Whether the node sends or receives within one device, as between the GPU and
+// the host for ops of the GPU.
+bool IsCopyInPlace(const Node& node);
 
 // Whether the tensor is on the host.
 inline constexpr char kOnHostAttr[] = "_multi_stream_on_host";
@@ -48,4 +74,4 @@ NodeDef ResultOfPiece(DataType type, int index, bool on_host);
 
 }  // namespace tensorflow::multistream
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_PIECE_ENDS_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_GRAPH_ENDS_H_

@@ -2,17 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which ops may run with padded inputs, and which rules does an op follow? The
-// rules for rows (row_rules.h) and for lengths (length_rules.h) share the table
-// of ops. An op that is not in the table keeps a step from being padded.
+// rules for rows (batches/row_rules.h) and for lengths (length_rules.h) share
+// the table of ops. An op that is not in the table keeps a step from being
+// padded. All ops of the table may be recorded (capturable_ops.h).
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_OP_FAMILIES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_OP_FAMILIES_H_
 
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
@@ -69,6 +71,9 @@ struct OpRule {
   std::string roles;
 };
 
+// Whether the op is in the table.
+bool HasRule(absl::string_view op);
+
 // nullopt for an op that is not in the table, and for a number of inputs that
 // its rule does not have.
 std::optional<OpRule> RuleOf(const Node& node);
@@ -85,4 +90,4 @@ Method MethodIn(const std::pair<OpFamily, Method> (&methods)[n],
 
 }  // namespace tensorflow::multistream
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_OP_FAMILIES_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_OP_FAMILIES_H_

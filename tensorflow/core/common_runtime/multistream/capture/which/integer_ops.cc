@@ -1,28 +1,48 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/capture/which/integer_counterparts.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/integer_ops.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <string>
+#include <numeric>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow::multistream {
+
+REGISTER_OP(kCopyOfDecided)
+    .Input("value: T")
+    .Output("copy: T")
+    .Attr("T: type")
+    .SetShapeFn(shape_inference::UnchangedShape);
+REGISTER_OP(kKeptDecided)
+    .Input("value: T")
+    .Output("kept: T")
+    .Attr("T: type")
+    .SetShapeFn(shape_inference::UnchangedShape);
+
 namespace {
+
+std::vector<int> UpTo(int count) {
+  std::vector<int> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
 // What the op's results are with int64 in place of int32.
 enum class Wider {
@@ -102,6 +122,49 @@ bool HasKernel(const Node& node, DataType type) {
 }
 
 }  // namespace
+
+// Not ops that make large tensors of small ones, as Fill does: the recording
+// would copy these to the GPU in each step.
+bool MayRunOnHost(const Node& node) {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      "Add",       "AddV2",      "All",        "Any",          "Cast",
+      "ConcatV2",  "Equal",      "ExpandDims", "FloorDiv",     "FloorMod",
+      "GatherV2",  "Greater",    "Less",       "GreaterEqual", "Identity",
+      "LessEqual", "LogicalAnd", "LogicalNot", "LogicalOr",    "Max",
+      "Maximum",   "Min",        "Minimum",    "Mul",          "Neg",
+      "NotEqual",  "Pack",       "Prod",       "Reshape",      "SelectV2",
+      "Slice",     "Squeeze",    "Split",      "StridedSlice", "Sub",
+      "Sum",       "Unpack"};
+  const auto is_exact = [](DataType type) {
+    return DataTypeIsInteger(type) || type == DT_BOOL;
+  };
+  return ops->contains(node.type_string()) &&
+         absl::c_all_of(node.input_types(), is_exact) &&
+         absl::c_all_of(node.output_types(), is_exact);
+}
+
+NodeDef CopyDecided(DataType type) {
+  NodeDef def;
+  def.set_op(kCopyOfDecided);
+  AddNodeAttr("T", type, &def);
+  return def;
+}
+
+NodeDef KeepDecided(DataType type) {
+  NodeDef def = CopyDecided(type);
+  def.set_op(kKeptDecided);
+  return def;
+}
+
+NodeDef OnHost(const Node& node, const std::string& name) {
+  NodeDef def = node.def();
+  def.set_name(name);
+  AddNodeAttr(kRunsOnHostAttr, true, &def);
+  // MemoryTypesForNode reads these.
+  AddNodeAttr("_input_hostmem", UpTo(node.num_inputs()), &def);
+  AddNodeAttr("_output_hostmem", UpTo(node.num_outputs()), &def);
+  return def;
+}
 
 absl::StatusOr<Counterpart> CounterpartOf(const Node& node, bool takes_int64) {
   DataType type;
