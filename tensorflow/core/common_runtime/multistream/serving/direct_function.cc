@@ -103,11 +103,8 @@ class DirectFunction::CallOnDevice : public RendezvousInterface,
     if (sent == function_.sent_.end()) {
       return Others()->Send(key, args, value, is_dead);
     }
-    if (is_dead) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the result ", sent->first, " is of a branch that is not taken"));
-    }
-    Tensor* result = &sent_[sent->second];
+    if (is_dead) return absl::OkStatus();  // of a branch that is not taken
+    std::optional<Tensor>* result = &sent_[sent->second];
     if (args.alloc_attrs.on_host()) {
       *result = value;
       return absl::OkStatus();
@@ -172,6 +169,10 @@ class DirectFunction::CallOnDevice : public RendezvousInterface,
     if (!status_.ok()) return status_;
     results->clear();
     for (const Source& source : function_.results_) {
+      if (source.sent >= 0 && !sent_[source.sent].has_value()) {
+        return absl::InternalError(
+            absl::StrCat("Retval[", results->size(), "] does not have value"));
+      }
       results->push_back(ValueOf(source));
     }
     return absl::OkStatus();
@@ -180,7 +181,7 @@ class DirectFunction::CallOnDevice : public RendezvousInterface,
  private:
   const Tensor& ValueOf(const Source& source) const {
     if (source.argument >= 0) return Argument(source.argument);
-    return source.sent >= 0 ? sent_[source.sent] : source.constant;
+    return source.sent >= 0 ? *sent_[source.sent] : source.constant;
   }
   const Tensor& Argument(int index) const {
     const int count = function_.count_;
@@ -197,7 +198,7 @@ class DirectFunction::CallOnDevice : public RendezvousInterface,
 
   const DirectFunction& function_;
   const std::vector<Tensor>& arguments_;
-  std::vector<Tensor> sent_;
+  std::vector<std::optional<Tensor>> sent_;
   absl::once_flag made_;
   std::optional<PrivateIntraProcessRendezvous> others_;
   std::atomic<int> pending_{1};
@@ -454,7 +455,8 @@ void DirectFunctions::Add(const char* device,
     made = nullptr;
   }
   absl::MutexLock lock(&mu_);
-  functions_[KeyOf(device)] = *std::move(made);
+  // Another thread may have been first. Its function is in use, and stays.
+  functions_.try_emplace(KeyOf(device), *std::move(made));
 }
 
 }  // namespace tensorflow::multistream
