@@ -211,10 +211,10 @@ def abi(options: argparse.Namespace) -> None:
 def check_abi(options: argparse.Namespace) -> None:
     """`check-abi`."""
     needed = tensorflow_abi.current(options.python, options.release or BASE)
-    wheel = tensorflow_abi.read_wheel(options.wheel, needed.headers)
-    said, is_missing_any = tensorflow_abi.compare(needed, wheel)
+    wheel = tensorflow_abi.read_wheel(options.wheel, needed.included, needed.replaced)
+    said, is_broken = tensorflow_abi.compare(needed, wheel)
     print(said)
-    if is_missing_any:
+    if is_broken:
         raise BuildError(f"{options.wheel.name} lacks what the runtime needs.")
 
 
