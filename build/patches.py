@@ -20,6 +20,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable
 
+import abi_python
 import check_patches
 import patch_porting
 import patch_series
@@ -213,8 +214,10 @@ def check_abi(options: argparse.Namespace) -> None:
     needed = tensorflow_abi.current(options.python, options.release or BASE)
     wheel = tensorflow_abi.read_wheel(options.wheel, needed.included, needed.replaced)
     said, is_broken = tensorflow_abi.compare(needed, wheel)
-    print(said)
-    if is_broken:
+    with zipfile.ZipFile(options.wheel) as archive:
+        in_python = abi_python.missing(abi_python.uses_of(abi_python.files_of_the_wheel()), archive)
+    print("\n".join([*in_python, said]))
+    if is_broken or in_python:
         raise BuildError(f"{options.wheel.name} lacks what the runtime needs.")
 
 
