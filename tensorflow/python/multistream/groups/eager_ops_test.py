@@ -43,6 +43,8 @@ def test_parallel_concat(groups: str) -> None:
         ours["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
     stock = kit.ok(CASES)
     assert len(stock.splitlines()) == 2 * 13
+    # TensorFlow 2.22.0rc0 itself loses the strings, eagerly and in graphs.
+    stock = stock.replace("strings [[b''], [b'']]", "strings [[b'a'], [b'b']]")
     assert kit.ok(CASES, **ours) == stock
 
 
