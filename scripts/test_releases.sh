@@ -124,6 +124,7 @@ for release in "${releases[@]}"; do
     wheel=("${folder}"/*.whl)
     "${environment}/bin/python" -m pip install --quiet --disable-pip-version-check \
       "${wheel[0]}${extra}" "${needed[@]}"
+    if ((${#what[@]} > 1)); then VENV="${environment}" install_apart zoo; fi
     for tests in "${what[@]}"; do
       stage "${release} ${tag}: ${tests}" "The lines above say what failed."
       log="${folder}/${tests}.log"
