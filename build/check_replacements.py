@@ -78,6 +78,14 @@ def read_library(path: pathlib.Path, patterns: list[str]) -> Library:
     return Library(path.name, frozenset(defined), frozenset(called), own_first)
 
 
+def is_reached(symbol: str, tensorflow: list[Library]) -> bool:
+    """Whether a library of TensorFlow's calls the first function of that name."""
+    return any(
+        symbol in library.called and not (library.own_first and symbol in library.defined)
+        for library in tensorflow
+    )
+
+
 def check(patterns: list[str], runtime: Library, tensorflow: list[Library]) -> None:
     """Checks the runtime library against TensorFlow's, of the wheel that it is for.
 
@@ -108,10 +116,7 @@ def check(patterns: list[str], runtime: Library, tensorflow: list[Library]) -> N
                 f"name.{_candidates(matching[0] if matching else '', tensorflow)} Give ours that "
                 "signature, or narrow its line of exports.lds."
             )
-        elif not any(
-            symbol in library.called and not (library.own_first and symbol in library.defined)
-            for library in tensorflow
-        ):
+        elif not is_reached(symbol, tensorflow):
             problems.append(
                 f"{symbol} is never reached: {owners[0].name} has it, but no library of "
                 "TensorFlow looks it up by name. Replace a function that calls it."

@@ -20,6 +20,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable
 
+import abi_python
 import check_patches
 import patch_porting
 import patch_series
@@ -170,6 +171,27 @@ def write_series(series: pathlib.Path, wheel: pathlib.Path, texts: dict[str, str
             check_patches.check(stock, place)
 
 
+def share(series: pathlib.Path, name: str, wheel: zipfile.ZipFile) -> bool:
+    """Names another release's patch in the place of one of a series, if that does just the same."""
+    lines = (series / "series").read_text()
+    file = series / name
+    text, wanted = file.read_text(), patch_series.apply_series(series, wheel)
+    for other in sorted(series.parent.glob(f"*/{name}"), key=lambda path: path.parent.name != BASE):
+        if other.parent == series:
+            continue
+        shared = lines.replace(f"{name}\n", f"../{other.parent.name}/{name}\n")
+        (series / "series").write_text(shared)
+        file.unlink()
+        try:
+            if patch_series.apply_series(series, wheel) == wanted:
+                return True
+        except BuildError:
+            pass  # It is for other text.
+        (series / "series").write_text(lines)
+        file.write_text(text)
+    return False
+
+
 def port(options: argparse.Namespace) -> None:
     """`port`."""
     out = options.out or folder_of(options.to)
@@ -197,8 +219,12 @@ def port(options: argparse.Namespace) -> None:
                 (out / name).write_text(text)
             (out / "series").write_text("".join(f"{name}\n" for name in moved))
             check_patches.check(wheel, out)
+            own = [name for name in moved if not share(out, name, wheel)]
     hunks = sum(len(change.hunks) for _, changes in series.values() for change in changes)
-    print(f"{out}: {hunks - len(problems)} of {hunks} hunks apply to {options.to}")
+    print(
+        f"{out}: {hunks - len(problems)} of {hunks} hunks apply to {options.to};"
+        f" {len(own)} of {len(moved)} patches are its own"
+    )
     if problems:
         raise BuildError("\n\n".join(["These do not apply.", *map(str, problems)]))
 
@@ -211,10 +237,12 @@ def abi(options: argparse.Namespace) -> None:
 def check_abi(options: argparse.Namespace) -> None:
     """`check-abi`."""
     needed = tensorflow_abi.current(options.python, options.release or BASE)
-    wheel = tensorflow_abi.read_wheel(options.wheel, needed.headers)
-    said, is_missing_any = tensorflow_abi.compare(needed, wheel)
-    print(said)
-    if is_missing_any:
+    wheel = tensorflow_abi.read_wheel(options.wheel, needed.included, needed.replaced)
+    said, is_broken = tensorflow_abi.compare(needed, wheel)
+    with zipfile.ZipFile(options.wheel) as archive:
+        in_python = abi_python.missing(abi_python.uses_of(abi_python.files_of_the_wheel()), archive)
+    print("\n".join([*in_python, said]))
+    if is_broken or in_python:
         raise BuildError(f"{options.wheel.name} lacks what the runtime needs.")
 
 

@@ -174,11 +174,34 @@ def test_port_writes_what_applies_and_shows_the_rest(
 ) -> None:
     wheel = make_zip(tmp_path / "new.whl", {"tensorflow/a.py": "new = 0\n" + OLD})
     assert command("port", "--to", "9.0.0", "--wheel", wheel)[0] == 0
-    ported = series.parent / "9.0.0"
-    assert "@@ -11,2 +11,3 @@" in (ported / "0001-first.patch").read_text()
-    assert (ported / "series").read_text() == (series / "series").read_text()
+    assert contents(series.parent / "9.0.0") == {
+        "series": f"../{BASE}/0001-first.patch\n../{BASE}/0002-second.patch\n"
+    }
+    apart = tmp_path / "apart"  # where no other release's patches are
+    assert command("port", "--to", "9.0.0", "--wheel", wheel, "--out", apart)[0] == 0
+    assert "@@ -11,2 +11,3 @@" in (apart / "0001-first.patch").read_text()
+    assert (apart / "series").read_text() == (series / "series").read_text()
     make_zip(wheel, {"tensorflow/a.py": OLD.replace("x11 = 11", "x11 = 12")})
     status, said = command("port", "--to", "9.0.0", "--wheel", wheel, "--out", tmp_path / "out")
     assert status == 1 and "0 of 2 hunks apply to 9.0.0" in said
     assert "x11 = 12" in said and "the new release has, from line 10" in said
     assert command("port", "--to", "9.0.0", "--wheel", wheel)[0] == 1  # it is there
+
+
+def test_port_names_the_release_whose_patch_does_the_same(
+    series: pathlib.Path, command: Command, tmp_path: pathlib.Path
+) -> None:
+    wheel = tmp_path / "new.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tensorflow/a.py", OLD)
+    old = contents(series)
+    (series / "0001-first.patch").write_text(FIRST.replace("+added", "+joined"))
+    (series / "0002-second.patch").write_text(SECOND.replace(" added", " joined"))
+    other = series.parent / "8.0.0"
+    series.rename(other)
+    series.mkdir()
+    for name, text in old.items():
+        (series / name).write_text(text)
+    assert command("--release", "8.0.0", "port", "--to", "9.0.0", "--wheel", wheel)[0] == 0
+    series_file = (series.parent / "9.0.0" / "series").read_text()
+    assert series_file == "../8.0.0/0001-first.patch\n../8.0.0/0002-second.patch\n"

@@ -26,6 +26,16 @@ BASE = "2.21.0"
 _MANYLINUX_2014 = "manylinux_2_17_x86_64.manylinux2014_x86_64"
 
 RELEASES = {
+    "2.22.0rc0": Release(
+        "manylinux_2_27_x86_64",
+        {
+            "cp310": "f3667f4f5d26c71e3e773b9cbca03443091b2b65c31e0ecb6c4e750a7d300299",
+            "cp311": "b5bf07b0c7b834eb3dfe35aacb94a1b03b1b6e1a54a18bcb562b0512f2e26e09",
+            "cp312": "525b0ed004a1e1373a329e84aca8329c89556e89731da7ba9f4d5025b2d6ad22",
+            "cp313": "c3910219e57acf584437376433e020e6f662c0de1c9862819f62b863e2149da8",
+            "cp314": "ce5a28251457053a01e6d9acba03452257b7da01105d98ad16718700fe445deb",
+        },
+    ),
     "2.21.0": Release(
         "manylinux_2_27_x86_64",
         {

@@ -6,9 +6,10 @@
 #   scripts/build_wheel.sh [--python TAG] [--release RELEASE] [--out FOLDER]
 #   scripts/build_wheel.sh [--sysroot FOLDER]
 #
-#   --python TAG   for that Python: cp310, cp311, cp312 or cp313 [that of python3]
-#   --release R    from that release of TensorFlow: 2.21.0, 2.20.0, 2.19.1,
-#                  2.18.1, or 2.13.1 [2.21.0]
+#   --python TAG   for that Python: cp310, cp311, cp312 or cp313, or cp314 of
+#                  2.22.0rc0 [that of python3]
+#   --release R    from that release of TensorFlow: 2.22.0rc0, 2.21.0, 2.20.0,
+#                  2.19.1, 2.18.1, or 2.13.1 [2.21.0]
 #   --out FOLDER   gets the wheel [dist]
 #   --sysroot F    with the compiler and libraries of F, which scripts/make_sysroot.sh
 #                  has made: for systems as old [those of this machine]

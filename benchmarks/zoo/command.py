@@ -154,7 +154,7 @@ def said(row: dict[str, Any]) -> str:
 
 def _run(variables: dict[str, str], *arguments: str, program: str = "zoo.program") -> Any:
     environment = {**os.environ, **variables}
-    paths = [str(_ROOT / "benchmarks"), str(_ROOT / ".venv/zoo")]
+    paths = [str(_ROOT / "benchmarks"), str(pathlib.Path(sys.prefix, "zoo"))]
     environment["PYTHONPATH"] = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", program, *arguments]
     try:

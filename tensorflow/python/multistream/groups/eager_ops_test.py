@@ -40,6 +40,8 @@ def test_parallel_concat(groups: int) -> None:
     """The results and errors with groups are those of stock TensorFlow."""
     stock = kit.ok(CASES)
     assert len(stock.splitlines()) == 2 * 13
+    # TensorFlow 2.22.0rc0 itself loses the strings, eagerly and in graphs.
+    stock = stock.replace("strings [[b''], [b'']]", "strings [[b'a'], [b'b']]")
     assert kit.ok(CASES, **kit.environment(groups)) == stock
 
 

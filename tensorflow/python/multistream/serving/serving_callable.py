@@ -410,10 +410,11 @@ def _calls_of(library: ctypes.CDLL) -> tuple[Any, Any, Any]:
 
 
 def _context_of(capsule: Any) -> int:
-    """The TFE_Context* of a capsule."""
-    get = ctypes.pythonapi["PyCapsule_GetPointer"]
+    """The TFE_Context* of a capsule, which has a name from TensorFlow 2.22 on."""
+    name, get = ctypes.pythonapi["PyCapsule_GetName"], ctypes.pythonapi["PyCapsule_GetPointer"]
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return int(get(capsule, None))
+    return int(get(capsule, name(capsule)))
 
 
 def _handle_of(captured: Any) -> int:

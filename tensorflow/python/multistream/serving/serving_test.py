@@ -5,6 +5,7 @@
 import array
 import collections
 import concurrent.futures
+import ctypes
 import gc
 import re
 from collections.abc import Callable
@@ -376,6 +377,15 @@ def test_it_keeps_what_it_calls() -> None:
     for i in range(5):
         v.assign(float(i))
         assert serve(np.float32(2)).tolist() == [6 * i + 4] * 2
+
+
+@pytest.mark.parametrize("name", [None, b"TFE_Context"])
+def test_the_context_is_found_whatever_its_capsule_is_called(name: bytes | None) -> None:
+    """The name is new in TensorFlow 2.22."""
+    new = ctypes.pythonapi["PyCapsule_New"]
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    assert serving_callable._context_of(new(64, name, None)) == 64
 
 
 def test_saved_model(tmp_path: Any) -> None:
