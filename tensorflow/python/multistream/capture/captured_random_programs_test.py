@@ -16,6 +16,7 @@ import random
 ROWS, WIDTH, VARIABLES = 6, 4, 4
 if ON_GPU:
     tf.config.experimental.enable_op_determinism()  # steps that scatter are then not captured
+SERVED = [False] if tf.__version__.startswith("2.13.") else [False, True]
 replays = 0
 
 def drawn(rng):
@@ -104,7 +105,7 @@ def program(seed):
     global replays
     statements = draw(seed)
     steps = [Step(statements, mode, served, np.random.default_rng(seed))
-             for mode, served in [("auto", False), ("off", False), ("auto", True), ("off", True)]]
+             for served in SERVED for mode in ("auto", "off")]
     r = random.Random(seed + 1)
     rng = np.random.default_rng(seed + 1)
     kept = []
