@@ -36,7 +36,7 @@ while (($#)); do
       one_of --config "${2:-}" asan ubsan tsan
       stage "C++ tests, $2" "Run one test by itself: bazel test --config=$2 //package:name."
       run_bazel test --curses=no --show_progress_rate_limit=15 --config="$2" \
-        --repo_env="TFMS_PYTHON=$(python_tag)" //...
+        --repo_env="TFMS_PYTHON=${python:-$(python_tag)}" //...
       stage "everything passed" ""
       exit
       ;;
@@ -47,7 +47,7 @@ while (($#)); do
       stage "interleavings of threads, searched" \
         "The test's log has the interleaving: docs/sanitizers.md says how to run it again."
       run_bazel test --curses=no --show_progress_rate_limit=15 --config=search \
-        --repo_env="TFMS_PYTHON=$(python_tag)" --test_env="TFMS_SEARCH_TIMES=${times}" \
+        --repo_env="TFMS_PYTHON=${python:-$(python_tag)}" --test_env="TFMS_SEARCH_TIMES=${times}" \
         --test_timeout=$((120 * times)) --cache_test_results=no --test_output=all //...
       stage "nothing was found" ""
       exit
