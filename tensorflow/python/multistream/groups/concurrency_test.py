@@ -255,3 +255,28 @@ def test_session_closed_with_steps_in_flight() -> None:
             closer = lambda: (time.sleep(0.05), session.close())
             run_threads([client] * THREADS + [closer])
     """)
+
+
+@pytest.mark.parametrize("node_level", ["false", "true"])
+def test_a_function_of_a_sessions_graph(node_level: str) -> None:
+    """It is an op of the graph, if it is not inlined."""
+    kit.run_checks(
+        """
+        from tensorflow.python.framework import function
+
+        @function.Defun(tf.float32, tf.int32, noinline=True)
+        def scaled(x, n):
+            return tf.tanh(x) * tf.cast(n, tf.float32), n + 1
+
+        x = np.arange(8, dtype=np.float32)
+        with tf.Graph().as_default():
+            fed, count = tf1.placeholder(tf.float32, [8]), tf1.placeholder(tf.int32, [])
+            with tf.device(GPU):
+                results = scaled(fed, count)
+            with tf1.Session() as session:
+                for n in range(6):
+                    y, more = session.run(results, {fed: x, count: n})
+                    check(np.allclose(y, np.tanh(x) * n) and more == n + 1, f"{n}: {y} {more}")
+        """,
+        TF_NODE_LEVEL_MULTISTREAM=node_level,
+    )

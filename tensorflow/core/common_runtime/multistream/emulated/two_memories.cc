@@ -149,9 +149,12 @@ MakeKernel MakeKernelWithMemoryTypes(const LocalExecutorParams& params) {
              const std::shared_ptr<const NodeProperties>& node,
              OpKernel** kernel) {
     const DeviceType gpu(DEVICE_GPU);
+    // A node's op may be a function, as those of sessions' graphs (Defun).
+    const OpRegistryInterface* ops = OpRegistry::Global();
+    if (functions != nullptr) ops = functions->GetFunctionLibraryDefinition();
     MemoryTypeVector inputs, outputs;
-    TF_RETURN_IF_ERROR(MemoryTypesForNode(OpRegistry::Global(), gpu,
-                                          node->node_def, &inputs, &outputs));
+    TF_RETURN_IF_ERROR(
+        MemoryTypesForNode(ops, gpu, node->node_def, &inputs, &outputs));
     // The GPU's kernel for constants on the host runs on any processor; the
     // CPU's would put them into the memory of its device.
     if (node->node_def.op() == "Const" && outputs[0] == HOST_MEMORY &&
@@ -163,8 +166,7 @@ MakeKernel MakeKernelWithMemoryTypes(const LocalExecutorParams& params) {
     AddNodeAttr("_input_hostmem", OnHost(inputs), &def);
     AddNodeAttr("_output_hostmem", OnHost(outputs), &def);
     MemoryTypeVector inputs_of_cpu, outputs_of_cpu;
-    TF_RETURN_IF_ERROR(MemoryTypesForNode(OpRegistry::Global(),
-                                          DeviceType(DEVICE_CPU), def,
+    TF_RETURN_IF_ERROR(MemoryTypesForNode(ops, DeviceType(DEVICE_CPU), def,
                                           &inputs_of_cpu, &outputs_of_cpu));
     if (inputs_of_cpu == inputs) AddNodeAttr(kTypesOfGpuAttr, true, &def);
     if (outputs_of_cpu != outputs) AddNodeAttr(kMovedAttr, true, &def);
