@@ -140,7 +140,7 @@ def run_file(path: pathlib.Path, mode: str, gpu: bool, limit: float, log: pathli
                 upstream_one.note(notes, test, CRASHED if end == PASSED else end, why)
             if not begun:
                 break
-        ends = upstream_one.read(notes)
+        ends: Ends = upstream_one.read(notes)
     said = any(ended not in (PASSED, SKIPPED) for ended, _ in ends.values())
     if not begun and end != PASSED and not (end == ERROR and said):
         ends[WHOLE_FILE] = (end, why)
@@ -175,20 +175,20 @@ def files_of(checkouts: Sequence[pathlib.Path], listed: pathlib.Path) -> dict[st
     """Finds the listed files that belong to one of the checkouts.
 
     Raises:
-        FileNotFoundError: A checkout lacks a file of its project, or no file is of its project.
+        FileNotFoundError: A checkout has none of the files, or not all of its project.
     """
-    found = {}
-    lines = listed.read_text().split("\n")
+    found: dict[str, pathlib.Path] = {}
+    files = [line for line in listed.read_text().splitlines() if not line.startswith("#")]
     for checkout in checkouts:
-        mine = [x for x in lines if x and x[0] != "#" and (checkout / x.split("/")[0]).is_dir()]
-        lacking = [x for x in mine if not (checkout / x).is_file()]
-        if lacking or not mine:
-            what = lacking[0] if lacking else "tensorflow/ or keras/"
+        there = [file for file in files if (checkout / file).is_file()]
+        projects = {file.split("/")[0] for file in there}
+        lacking = [x for x in files if x.split("/")[0] in projects and x not in there]
+        if lacking or not there:
             raise FileNotFoundError(
-                f"CHECKOUT '{checkout}' has no {what}. Name the top folder of TensorFlow 2.21's"
-                " sources, or of the installed Keras's."
+                f"CHECKOUT '{checkout}' has no {(lacking or files)[0]}. Name the top folder of"
+                " TensorFlow 2.21's sources, or the one in which Keras's folder keras is."
             )
-        found |= {x: checkout / x for x in mine}
+        found |= {file: checkout / file for file in there}
     return found
 
 

@@ -80,7 +80,7 @@ def run_by_itself(file: str, notes: pathlib.Path) -> None:
             note(notes, name_of(test), FAILED if failed else ERROR, str(error[1]))
         add_subtest(self, test, subtest, error)
 
-    unittest.TestCase.run = run  # type: ignore[method-assign]
+    unittest.TestCase.run = run  # type: ignore[assignment, method-assign]
     result.addSubTest = add_noted_subtest
     noting("startTest", RUNNING)
     for method, end in ENDS.items():

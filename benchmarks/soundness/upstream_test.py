@@ -152,10 +152,12 @@ def test_what_is_known_counts_only_where_it_is_known(
 def test_checkout_of_something_else_is_a_wrong_argument(
     arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
 ) -> None:
-    assert upstream.main([str(tmp_path), *arguments[2:]]) == 2
+    (tmp_path / "tensorflow/of/tensorflow/python/steps_test.py").unlink()
+    assert upstream.main(arguments) == 2
     assert (
-        f"CHECKOUT '{tmp_path}' has no tensorflow/python/steps_test.py" in capsys.readouterr().err
+        f"CHECKOUT '{arguments[0]}' has no tensorflow/python/steps_test.py"
+        in capsys.readouterr().err
     )
     (tmp_path / "empty").mkdir()
     assert upstream.main([str(tmp_path / "empty"), *arguments[2:]]) == 2
-    assert "has no tensorflow/ or keras/." in capsys.readouterr().err
+    assert "has no tensorflow/python/steps_test.py." in capsys.readouterr().err
