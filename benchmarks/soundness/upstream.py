@@ -49,7 +49,7 @@ Ends = dict[str, tuple[str, str]]  # of each test: how it ended, and why
 
 
 class Known(NamedTuple):
-    """A line of upstream_known.csv; the first four are patterns such as *."""
+    """A line of upstream_known.csv; all but the reason are patterns, in which * is anything."""
 
     file: str
     test: str

@@ -110,7 +110,8 @@ def run_by_pytest(file: str, notes: pathlib.Path) -> int:
                 failed = FAILED if report.when == "call" else ERROR
                 end = {"passed": PASSED, "skipped": SKIPPED}.get(report.outcome, failed)
                 crash = getattr(report.longrepr, "reprcrash", None)
-                why = crash.message if crash else str(report.longrepr or "")
+                skip = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+                why = crash.message if crash else str(skip or report.longrepr)
                 note(notes, name(report.nodeid), end, why if end != PASSED else "")
 
     copy = shutil.copy(file, ".")
