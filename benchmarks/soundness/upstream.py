@@ -36,7 +36,13 @@ MODES: dict[str, dict[str, str]] = {
     STOCK: {},
     "groups": {**GROUPS, "TF_MULTI_STREAM_CAPTURE": "off"},
     "capture": {**GROUPS, "TF_MULTI_STREAM_CAPTURE": "auto"},
-    "node": {**GROUPS, "TF_NODE_LEVEL_MULTISTREAM": "true"},
+    "node": {
+        **GROUPS,
+        "TF_NODE_LEVEL_MULTISTREAM": "true",
+        # The tests mark nothing.
+        "TF_MULTI_STREAM_POLICY": "full_graph",
+        "TF_MULTI_STREAM_MEASURE": "false",
+    },
     # Only if --modes asks for it: what differs here, too, is no matter of groups.
     "emulated": {},
 }
@@ -88,6 +94,8 @@ def environment(mode: str, gpu: bool, folder: str) -> dict[str, str]:
         return {**variables, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # two processes share it
     if mode != STOCK:
         variables["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+        if mode != "emulated":
+            variables["TF_MULTI_STREAM_SANITIZER"] = "abort"  # a race between streams is a crash
     return {**variables, "CUDA_VISIBLE_DEVICES": "-1"}
 
 
