@@ -234,12 +234,13 @@ def run_all(
         log = options.logs / mode / f"{file.replace('/', '.')}.log"
         ends[file][mode] = run_file(files[file], mode, options.gpu, options.limit, log)
         seconds = time.monotonic() - began
-        print(f"[{seconds:4.0f} s] {mode}: {file}: {counted(ends[file][mode])}", flush=True)
+        print(f"[{seconds:3.0f} s] {mode}: {file}: {counted(ends[file][mode])}", flush=True)
 
-    jobs = [(file, mode) for file in files for mode in (STOCK, *options.modes)]
+    modes = (STOCK, *options.modes)
+    jobs = [(file, mode) for file in files for mode in modes]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
         collections.deque(threads.map(run, jobs), maxlen=0)
-    return ends
+    return {file: {mode: ends[file][mode] for mode in modes} for file in files}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
