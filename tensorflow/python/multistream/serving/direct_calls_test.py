@@ -106,6 +106,18 @@ def test_what_needs_the_host_is_called_as_always() -> None:
         check_served(serve, tf.function(g), np.array([1, 2, 3], np.int32))
         check(not is_direct(serve), "not direct")
 
+        def waits(x):
+            with tf.device(GPU):
+                y = tf.tanh(x)
+            with tf.device("/CPU:0"), tf.control_dependencies([y]):
+                z = tf.identity(x)
+            with tf.device(GPU):
+                return z * 2 + y
+
+        serve = served(waits, Spec([None, 4]))
+        check_served(serve, tf.function(waits), x)
+        check(not is_direct(serve), "the host waits for the GPU")
+
         def f(x, words):
             with tf.device("/CPU:0"):
                 lengths = tf.strings.length(words)
