@@ -92,6 +92,20 @@ bool HasNoDropout(const NodeDef& node) {
   return TryGetNodeAttr(node, "dropout", &dropout) && dropout == 0;
 }
 
+bool OnlyPassesTensorsOn(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::all_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    return node->IsArg() || node->IsRetval() || node->IsSend() ||
+           node->IsRecv() || node->IsConstant() || node->IsIdentity() ||
+           node->type_string() == "NoOp";
+  });
+}
+
+bool IsCollective(const Node& node) {
+  return absl::StartsWith(node.type_string(), "Collective") ||
+         absl::StrContains(node.type_string(), "Nccl");
+}
+
 bool DrawsRandomNumbers(absl::string_view op) {
   static const auto* ops = new Ops{
       "RandomUniform",   "RandomStandardNormal", "RandomUniformInt",

@@ -41,6 +41,13 @@ GraphTraits ClassifyGraph(const Graph& graph,
 // no random state outlives the step.
 bool HasNoDropout(const NodeDef& node);
 
+// Whether a graph on the host has only arguments, results, constants,
+// identities, sends and receives.
+bool OnlyPassesTensorsOn(const Graph& graph);
+
+// Whether devices wait for each other in the node.
+bool IsCollective(const Node& node);
+
 // Whether the op's kernel has a generator of random numbers.
 bool DrawsRandomNumbers(absl::string_view op);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"

@@ -3,7 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/step/pass_through_graph.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -64,15 +63,6 @@ class PassingExecutor : public Executor {
 };
 
 }  // namespace
-
-bool OnlyPassesTensorsOn(const Graph& graph) {
-  const auto nodes = graph.op_nodes();
-  return std::all_of(nodes.begin(), nodes.end(), [](const Node* node) {
-    return node->IsArg() || node->IsRetval() || node->IsSend() ||
-           node->IsRecv() || node->IsConstant() || node->IsIdentity() ||
-           node->type_string() == "NoOp";
-  });
-}
 
 std::unique_ptr<Executor> RunWhereTensorsAre(std::unique_ptr<Executor> stock) {
   return std::make_unique<PassingExecutor>(std::move(stock));

@@ -1,8 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which thread runs a graph on the host that only passes tensors on? The
-// graph's executor decides at the beginning of each step.
+// Which thread runs a graph on the host that only passes tensors on
+// (OnlyPassesTensorsOn)? The graph's executor decides at the beginning of each
+// step.
 //
 // Each function on a GPU has such a graph on the host: it sends the arguments
 // to the GPU, and receives the results. Stock TensorFlow wakes one pool thread
@@ -28,13 +29,8 @@
 #include <memory>
 
 #include "tensorflow/core/common_runtime/executor.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow::multistream {
-
-// Whether a graph on the host has only arguments, results, constants,
-// identities, sends and receives.
-bool OnlyPassesTensorsOn(const Graph& graph);
 
 // An executor for a pass-through graph. Ops that are ready at once run in the
 // caller's thread. An op that waits for a tensor runs on the caller's runner,

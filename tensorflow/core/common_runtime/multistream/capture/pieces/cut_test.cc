@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -453,14 +455,16 @@ TEST(CutTest, WhatXlaCompilesIsInNoPieceWhereXlaLaunchesGraphs) {
 }
 
 TEST(CutTest, CollectivesAreNotCut) {
-  const Part part(
-      "y = Tanh(x()); w = Where(y);"
-      "c = NcclAllReduce(y) reduction=sum num_devices=2 "
-      "shared_name=c; result(GatherNd(c, w))");
-  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
-  EXPECT_EQ(cut.graph, nullptr);
-  EXPECT_EQ(cut.no_pieces,
-            "NcclAllReduce 'c' is a collective, for which other devices wait");
+  for (const auto& [op, call] : std::map<std::string, std::string>{
+           {"NcclAllReduce", "(y) reduction=sum num_devices=2 shared_name=c"},
+           {"CollectiveReduceV2", "(y, n, n, n) merge_op=Add final_op=Id"}}) {
+    const Part part(absl::StrCat("n = ids(); y = Tanh(x()); w = Where(y); c = ",
+                                 op, call, "; result(GatherNd(c, w))"));
+    const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+    EXPECT_EQ(cut.graph, nullptr);
+    EXPECT_EQ(cut.no_pieces,
+              op + " 'c' is a collective, for which other devices wait");
+  }
 }
 
 TEST(CutTest, WhyThereIsNoPieceIsSaid) {

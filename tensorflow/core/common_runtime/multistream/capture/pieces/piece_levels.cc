@@ -85,8 +85,7 @@ absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
   for (const Node* node : graph_.op_nodes()) {
     // A cut makes ops wait for others. Ops of several devices that wait for
     // each other must not wait for different ones on each device.
-    if (node->IsCollective() ||
-        absl::StrContains(node->type_string(), "Nccl")) {
+    if (IsCollective(*node)) {
       return absl::FailedPreconditionError(
           absl::StrCat(node->type_string(), " '", node->name(),
                        "' is a collective, for which other devices wait"));
