@@ -226,6 +226,12 @@ install_apart() {
   cp "${list}" "${folder}/installed"
 }
 
+# gpu_if_asked ARGUMENT...: ends the script if --gpu is among them, and this machine has none.
+gpu_if_asked() {
+  if [[ " $* " != *" --gpu "* ]] || has_gpu; then return; fi
+  fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
+}
+
 # has_gpu: whether this machine has one.
 has_gpu() {
   { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1

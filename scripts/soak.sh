@@ -16,9 +16,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "${ROOT}"
 soak=benchmarks/soak/soak.py
 program_help python3 "${soak}" "$@"
-if [[ " $* " == *" --gpu "* ]] && ! has_gpu; then
-  fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
-fi
+gpu_if_asked "$@"
 
 # A wrong argument ends here, before anything is built.
 python3 - "$@" <<<"import sys; sys.path.insert(0, '${soak%/*}'); sys.argv[0] = 'soak.sh'

@@ -20,9 +20,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "${ROOT}"
 program=benchmarks/soundness/upstream.py
 program_help python3 "${program}" "$@"
-if [[ " $* " == *" --gpu "* ]] && ! has_gpu; then
-  fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
-fi
+gpu_if_asked "$@"
 
 # A wrong argument ends here, before anything is built.
 python3 "${program}" --check "$@" || {
