@@ -47,7 +47,7 @@ _USES = {
     "node_level": _SHARED + ["capture/which", "step", "node_level/policy"],
     "cuda": _SHARED + ["capture/record", "step"],
     "emulated": _SHARED + ["capture/record", "step"],
-    "serving": ["base"],
+    "serving": ["base", "capture/which"],
 }
 
 def _users_of(room):

@@ -25,10 +25,10 @@ def served(body, *specs):
     function = tf.function(body, input_signature=specs, autograph=False)
     return tf.cuda.serving_callable(function)
 
-def check_served(serve, function, *arguments, times=6):
+def check_served(serve, function, *arguments):
     expected = bits(function(*arguments))
-    for _ in range(times):
-        check(bits(serve(*arguments)) == expected, f"{bits(serve(*arguments))} for {expected}")
+    for call in range(12):
+        check(bits(serve(*arguments)) == expected, f"call {call} of {serve}")
 
 Spec = tf.TensorSpec
 x = floats(8, 4)

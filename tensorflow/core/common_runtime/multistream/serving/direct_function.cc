@@ -9,7 +9,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/base/call_once.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
@@ -17,7 +16,9 @@
 #include "tensorflow/core/common_runtime/eager/context.h"
 #include "tensorflow/core/common_runtime/eager/tensor_handle.h"
 #include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/cancellation.h"
@@ -63,12 +64,6 @@ EagerContext* ContextOf(TFE_Context* context) {
 
 absl::Status Refused(std::string why) {
   return absl::UnimplementedError(std::move(why));
-}
-
-std::string TensorNameOf(const Node& node) {
-  std::string name;
-  TryGetNodeAttr(node.attrs(), "tensor_name", &name);
-  return name;
 }
 
 int IndexOf(const Node& node) {
@@ -251,6 +246,7 @@ bool DirectFunction::IsValid() const { return context_->pflr() == functions_; }
 
 absl::Status DirectFunction::Look() {
   const Instantiation* data;
+  const Graph* of_device = nullptr;
   {
     mutex_lock lock(functions_->*LockOfInstantiations(nullptr));
     data = (functions_->*InstantiationsMember(nullptr)).at(handle_).get();
@@ -282,12 +278,12 @@ absl::Status DirectFunction::Look() {
     if (!part.ret_indices.empty()) return Refused("a result is on the GPU");
     device_ = runtime;
     part_ = part.handle;
+    of_device = &*body->graph;
     for (const FunctionArgIndex& argument : part.arg_indices) {
       arguments_.push_back(argument.index);
     }
   }
-  TF_RETURN_IF_ERROR(
-      LookAtDevice(*device_->GetFunctionBody(part_)->graph, host));
+  TF_RETURN_IF_ERROR(LookAtDevice(*of_device, host));
   return LookAtCaptures();
 }
 
@@ -317,19 +313,13 @@ absl::Status DirectFunction::LookAtCaptures() const {
 absl::Status DirectFunction::LookAtHost(
     const Graph& graph, const std::vector<FunctionArgIndex>& arguments,
     const std::vector<int>& results) {
+  if (!OnlyPassesTensorsOn(graph)) return Refused("an op runs on the host");
   for (const Node* node : graph.op_nodes()) {
-    if (node->IsRecv()) {
-      // A tensor that is no result tells the host when to go on.
-      sent_.try_emplace(TensorNameOf(*node), sent_.size());
-    }
-    if (node->IsArg() || node->IsIdentity() || node->IsRecv() ||
-        node->IsConstant() || node->type_string() == "NoOp") {
-      continue;
-    }
-    if (!node->IsSend() && !node->IsRetval()) {
-      return Refused(absl::StrCat(node->name(), " (", node->type_string(),
-                                  ") runs on the host"));
-    }
+    // A tensor that is no result tells the host when to go on.
+    if (node->IsRecv()) sent_.try_emplace(TensorNameOf(*node), sent_.size());
+  }
+  for (const Node* node : graph.op_nodes()) {
+    if (!node->IsSend() && !node->IsRetval()) continue;
     TF_ASSIGN_OR_RETURN(Source source, SourceOf(*node, arguments));
     if (node->IsRetval()) {
       results_[results[IndexOf(*node)]] = std::move(source);
@@ -359,10 +349,9 @@ absl::StatusOr<DirectFunction::Source> DirectFunction::SourceOf(
   if (from->IsArg()) {
     source.argument = arguments[IndexOf(*from)].index;
   } else if (from->IsRecv()) {
-    source.sent =
-        sent_.try_emplace(TensorNameOf(*from), sent_.size()).first->second;
-  } else if (!GetNodeAttr(from->attrs(), "value", &source.constant).ok()) {
-    return Refused(absl::StrCat(from->name(), " runs on the host"));
+    source.sent = sent_.at(TensorNameOf(*from));
+  } else {
+    TF_RETURN_IF_ERROR(GetNodeAttr(from->attrs(), "value", &source.constant));
   }
   return source;
 }
@@ -370,17 +359,13 @@ absl::StatusOr<DirectFunction::Source> DirectFunction::SourceOf(
 absl::Status DirectFunction::LookAtDevice(const Graph& graph,
                                           const std::string& host) {
   for (const Node* node : graph.op_nodes()) {
-    if (absl::StartsWith(node->type_string(), "Collective") ||
-        absl::StartsWith(node->type_string(), "Nccl")) {
+    if (IsCollective(*node)) {
       return Refused(absl::StrCat(node->name(), " is a collective op"));
     }
     if (!node->IsSend() && !node->IsRecv()) continue;
-    std::string other;
-    TryGetNodeAttr(node->attrs(),
-                   node->IsSend() ? "recv_device" : "send_device", &other);
-    const std::string name = TensorNameOf(*node);
-    if (other == host &&
-        !(node->IsSend() ? sent_.contains(name) : received_.contains(name))) {
+    const auto [name, from, to] = TransferOf(*node);
+    if (node->IsSend() ? to == host && !sent_.contains(name)
+                       : from == host && !received_.contains(name)) {
       return Refused(
           absl::StrCat(node->name(), " is not passed on by the host"));
     }
@@ -414,14 +399,13 @@ absl::Status DirectFunction::Call(const std::vector<Tensor>& arguments,
                            status.message()));
 }
 
-bool DirectFunctions::AddCapture(TFE_TensorHandle* captured) {
+void DirectFunctions::AddCapture(TFE_TensorHandle* captured) {
   TensorHandle* handle = TensorHandleFromInterface(unwrap(captured));
   const Tensor* value = nullptr;
-  if (!handle->Tensor(&value).ok()) return false;
+  DirectFunction::Capture& added = captures_.emplace_back();
+  if (!handle->Tensor(&value).ok()) return;
   const Device* device = handle->device();
-  captures_.push_back(
-      {*value, device == nullptr ? ContextOf(context_)->HostCPU() : device});
-  return true;
+  added = {*value, device == nullptr ? ContextOf(context_)->HostCPU() : device};
 }
 
 const DirectFunction* DirectFunctions::Of(const char* device) const {

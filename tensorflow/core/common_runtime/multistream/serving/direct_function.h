@@ -24,6 +24,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/core/framework/function.h"
@@ -41,10 +42,11 @@ namespace tensorflow::multistream {
 class DirectFunction {
  public:
   using Handle = FunctionLibraryRuntime::Handle;
-  // A tensor that the function has captured, and where it is.
+  // A tensor that the function has captured, and where it is: nullptr if not in
+  // this process.
   struct Capture {
     Tensor value;
-    const Device* device;
+    const Device* device = nullptr;
   };
 
   // The instantiations that the context has of a function.
@@ -117,8 +119,8 @@ class DirectFunctions {
         function_(std::move(function)),
         arguments_(arguments) {}
 
-  // Adds one of DirectFunction's captures. False if it is not in this process.
-  bool AddCapture(TFE_TensorHandle* captured);
+  // Adds one of DirectFunction's captures.
+  void AddCapture(TFE_TensorHandle* captured);
 
   // For a call in the scope of `device` (null: of none). nullptr: TensorFlow is
   // to call the function.
@@ -140,7 +142,7 @@ class DirectFunctions {
   }
 
  private:
-  static std::string KeyOf(const char* device) {
+  static absl::string_view KeyOf(const char* device) {
     return device == nullptr ? "" : device;
   }
   std::vector<DirectFunction::Handle> Instantiations() const {

@@ -158,7 +158,8 @@ class ServingCallable {
     Status status(TF_NewStatus());
     captures_.emplace_back(
         TFE_TensorHandleCopySharingTensor(captured, status.get()));
-    return TF_GetCode(status.get()) == TF_OK && direct_.AddCapture(captured);
+    direct_.AddCapture(captured);
+    return TF_GetCode(status.get()) == TF_OK;
   }
 
   // Whether calls in the scope of `device` (null: of none) are direct.
