@@ -14,6 +14,7 @@ use all of them.
                     capture: pieces
                     capture: replay, variables
                       step                                    serving
+                        capture: fuse
     node_level/policy   capture: which, batches, record
                       ops
                      memory
@@ -38,6 +39,7 @@ _USES = {
     "capture/which": ["base"],
     "capture/batches": ["base", "capture/which"],
     "capture/record": _SHARED,
+    "capture/fuse": ["capture/record"],
     "step": _SHARED + ["capture/record"],
     "capture/variables": _SHARED,
     "capture/replay": _SHARED + ["capture/which", "capture/batches", "capture/record", "capture/variables", "step"],
@@ -45,8 +47,8 @@ _USES = {
     "graph_level": _SHARED + ["capture/which", "capture/batches", "capture/pieces", "capture/replay", "step"],
     "node_level/policy": ["base"],
     "node_level": _SHARED + ["capture/which", "step", "node_level/policy"],
-    "cuda": _SHARED + ["capture/record", "step"],
-    "emulated": _SHARED + ["capture/record", "step"],
+    "cuda": _SHARED + ["capture/fuse", "capture/record", "step"],
+    "emulated": _SHARED + ["capture/fuse", "capture/record", "step"],
     "serving": ["base", "capture/which"],
 }
 

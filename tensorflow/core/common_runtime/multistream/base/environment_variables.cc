@@ -233,6 +233,12 @@ const std::vector<Variable>& Variables() {
        "so many ops of a recorded step may run side by side, while few "
        "steps run: [branches](captured-steps-why.md#branches-of-one-step)",
        NeedsCapture},
+      {kCaptureFuseVariable, Switch(&Options::capture_fuse), "true",
+       "true: small elementwise ops of a recorded step, such as those with "
+       "which Keras's optimizers update variables, become one kernel: "
+       "[one kernel for many ops](captured-steps-why.md#one-kernel-for-many-"
+       "small-ops)",
+       NeedsCapture},
       {kCaptureLengthsVariable,
        Numbers(&Options::capture_lengths, 1, kMaxRows,
                "length that is recorded"),

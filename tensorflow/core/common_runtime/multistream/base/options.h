@@ -52,6 +52,7 @@ inline constexpr char kCaptureVerifyVariable[] =
     "TF_MULTI_STREAM_CAPTURE_VERIFY";
 inline constexpr char kCaptureBranchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BRANCHES";
+inline constexpr char kCaptureFuseVariable[] = "TF_MULTI_STREAM_CAPTURE_FUSE";
 inline constexpr char kCaptureLengthsVariable[] =
     "TF_MULTI_STREAM_CAPTURE_LENGTHS";
 inline constexpr char kCaptureBatchesVariable[] =
@@ -128,6 +129,7 @@ struct Options {
   int capture_mb = 1024;     // TF_MULTI_STREAM_CAPTURE_MB
   int capture_verify = 0;    // TF_MULTI_STREAM_CAPTURE_VERIFY
   int capture_branches = 4;  // TF_MULTI_STREAM_CAPTURE_BRANCHES
+  bool capture_fuse = true;  // TF_MULTI_STREAM_CAPTURE_FUSE
   // TF_MULTI_STREAM_CAPTURE_PERCENT: of a graph's launches, what
   // CaptureMode::kRequire demands.
   int capture_percent = 100;

@@ -95,6 +95,7 @@ TEST(OptionsTest, UnsetOrEmptyMeansStock) {
     EXPECT_EQ(options.capture, CaptureMode::kUnset);
     EXPECT_EQ(options.capture_verify, 0);
     EXPECT_EQ(options.capture_branches, 4);
+    EXPECT_TRUE(options.capture_fuse);
     EXPECT_TRUE(options.capture_batches.empty());
     EXPECT_TRUE(options.capture_lengths.empty());
   }
@@ -385,12 +386,14 @@ TEST(OptionsTest, Capture) {
                                {kCaptureMegabytesVariable, "7"},
                                {kCaptureVerifyVariable, "9"},
                                {kCaptureBranchesVariable, "64"},
+                               {kCaptureFuseVariable, "false"},
                                {kCaptureBatchesVariable, "16, 1,4"},
                                {kCaptureLengthsVariable, "64,32"}});
   EXPECT_EQ(options.capture, CaptureMode::kRequire);
   EXPECT_EQ(options.capture_mb, 7);
   EXPECT_EQ(options.capture_verify, 9);
   EXPECT_EQ(options.capture_branches, 64);
+  EXPECT_FALSE(options.capture_fuse);
   EXPECT_EQ(options.capture_batches, std::vector<int>({1, 4, 16}));
   EXPECT_EQ(options.capture_lengths, std::vector<int>({32, 64}));
   EXPECT_TRUE(options.without_effect.empty());

@@ -8,6 +8,8 @@
 // and its caller is told that it succeeded. That is safe: nothing of a captured
 // step runs, and a recording with a noted failure is dropped.
 //
+// Launches may also be left out, where one kernel stands for several ops.
+//
 // This covers the launches, copies and events that TensorFlow's libraries call
 // by name. cuBLAS, cuDNN and XLA return their errors, and so do ops that call
 // them.
@@ -39,6 +41,16 @@ class CapturedLaunches {
 
  private:
   absl::Status failure_;
+};
+
+// While it lives, this thread's launches appear to succeed, and launch nothing.
+// At most one at a time on a thread.
+class SkippedLaunches {
+ public:
+  SkippedLaunches();
+  ~SkippedLaunches();
+  SkippedLaunches(const SkippedLaunches&) = delete;
+  SkippedLaunches& operator=(const SkippedLaunches&) = delete;
 };
 
 // From now on failed launches of the loaded library whose file name begins with

@@ -94,6 +94,18 @@ TEST_P(CapturedLaunchesTest, WhileAStepIsCapturedNoneFails) {
   EXPECT_TRUE(launches->failure().ok());
 }
 
+TEST_P(CapturedLaunchesTest, SkippedLaunchesAreNotMade) {
+  Cuda("given") = 0;
+  std::optional<SkippedLaunches> skipped(std::in_place);
+  EXPECT_EQ(Call(GetParam(), 9), 0);
+  EXPECT_EQ(Cuda("given"), 0);
+  std::thread([this] { Call(GetParam(), 9); }).join();
+  EXPECT_EQ(Cuda("given"), 9);  // another thread's is
+  skipped.reset();
+  Call(GetParam(), 11);
+  EXPECT_EQ(Cuda("given"), 11);
+}
+
 INSTANTIATE_TEST_SUITE_P(Launches, CapturedLaunchesTest,
                          ::testing::Values("LaunchOfRuntime", "LaunchOfDriver",
                                            "CopyOfDriver"));

@@ -26,6 +26,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_waits.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/fused_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
@@ -164,6 +165,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
           static_cast<CudaRecorder*>(all[i].release()));
       recorder->SetContext(specs_[i].group);
       recorder->set_most_branches(options_.capture_branches);
+      recorder->set_fuses(options_.capture_fuse && kKernelsAreCompared);
       LeaderOf(specs_[i], *devices, sizes->size())
           ->AddRecorder(std::move(recorder));
     }

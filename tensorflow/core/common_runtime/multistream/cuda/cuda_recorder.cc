@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +16,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_program.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/fused_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
@@ -177,25 +182,31 @@ class CudaRecording : public Recording {
     memory_.Start();
     TF_RETURN_IF_ERROR(RunOnce(enqueue));
     auto active = Activated(executor_);
-    const bool branches = recorder_->most_branches() > 1;
+    const bool looks_at_ops =
+        recorder_->most_branches() > 1 || recorder_->fuses();
     CapturesOps captures(HandleOf(stream_));
     absl::StatusOr<CapturedOps> captured =
-        absl::UnimplementedError("recordings are to have no branches");
+        absl::UnimplementedError("its ops are not looked at");
     CUgraph graph = nullptr;
-    if (branches) uses.Watch(&captures);
+    if (looks_at_ops) uses.Watch(&captures);
     absl::Status status = Capture(enqueue, &uses, &graph, [&] {
-      if (branches) captured = captures.Finish(memory_);
+      if (looks_at_ops) captured = captures.Finish(memory_);
     });
     uses.Watch(nullptr);
     if (graph == nullptr) return status;
     CUgraph with_branches = nullptr;
     if (status.ok() && captured.ok()) {
-      status = Branch(enqueue, *captured, &uses, &with_branches);
-    } else if (branches) {
+      std::optional<FusedOps> fused = Fuse(*captured);
+      if (fused)
+        status = CaptureFused(enqueue, *captured, &uses, &graph, &fused);
+      if (status.ok() && recorder_->most_branches() > 1) {
+        status = Branch(enqueue, *captured, fused, &uses, &with_branches);
+      }
+    } else if (looks_at_ops) {
       VLOG(1) << "A recording has no branches: " << captured.status();
     }
     if (status.ok()) status = Instantiate(graph, &exec_);
-    cuGraphDestroy(graph);
+    if (graph != nullptr) cuGraphDestroy(graph);
     if (with_branches != nullptr) {
       // The recording works without branches, if there is no memory for both
       // graphs.
@@ -280,31 +291,105 @@ class CudaRecording : public Recording {
     return memory_.Check(status);
   }
 
+  // The groups of elementwise ops that are to be one kernel each, if that is
+  // worthwhile and possible.
+  std::optional<FusedOps> Fuse(const CapturedOps& captured) {
+    if (!recorder_->fuses()) return std::nullopt;
+    FusedOps fused = FusedOpsOf(captured.ops);
+    if (fused.saved == 0) return std::nullopt;
+    for (const FusedGroup& group : fused.groups) {
+      if (const absl::Status status = LoadFused(group.program); !status.ok()) {
+        LOG_FIRST_N(WARNING, 1)
+            << "Multi-stream: recordings keep their small kernels: " << status;
+        return std::nullopt;
+      }
+    }
+    if (!memory_.KeepApart(fused.apart)) return std::nullopt;
+    return fused;
+  }
+
+  // Captures the step again, in one chain, with `fused`. Replaces `*graph`, or
+  // resets `*fused` if the step cannot be captured so.
+  absl::Status CaptureFused(const std::function<absl::Status()>& enqueue,
+                            const CapturedOps& captured,
+                            CudaRecorder::Uses* uses, CUgraph* graph,
+                            std::optional<FusedOps>* fused) {
+    std::vector<std::vector<int>> waits((*fused)->launched.size());
+    for (size_t i = 1; i < waits.size(); ++i) {
+      waits[i] = {static_cast<int>(i) - 1};
+    }
+    CUgraph with_fused = nullptr;
+    TF_RETURN_IF_ERROR(CaptureAgain(enqueue, captured, *fused, std::move(waits),
+                                    uses, &with_fused));
+    if (with_fused == nullptr) {
+      fused->reset();
+      // The memory may be another now, and tables of pointers in pinned memory
+      // that the first graph copies.
+      cuGraphDestroy(std::exchange(*graph, nullptr));
+      return Capture(enqueue, uses, graph, [] {});
+    }
+    VLOG(1) << "A recording of group " << group_->index() << " has "
+            << (*fused)->saved << " launches less, by "
+            << (*fused)->groups.size() << " kernels for several ops; "
+            << (*fused)->apart.size() << " allocations are kept apart";
+    cuGraphDestroy(std::exchange(*graph, with_fused));
+    return absl::OkStatus();
+  }
+
   // Captures the step again, with branches, if it gains by them. `*graph` stays
   // null if it does not gain, or if CUDA cannot make branches.
   absl::Status Branch(const std::function<absl::Status()>& enqueue,
-                      const CapturedOps& captured, CudaRecorder::Uses* uses,
-                      CUgraph* graph) {
-    Branches order = BranchesOf(captured.ops, recorder_->most_branches());
+                      const CapturedOps& captured,
+                      const std::optional<FusedOps>& fused,
+                      CudaRecorder::Uses* uses, CUgraph* graph) {
+    Branches order = BranchesOf(fused ? fused->launched : captured.ops,
+                                recorder_->most_branches());
     if (!order.gain) {
       VLOG(1) << "A recording has no branches: they would gain too little for "
               << order.launches << " launches, of which " << order.length
               << " would be one after the other";
       return absl::OkStatus();
     }
-    BranchesOps branches(HandleOf(stream_), captured, std::move(order.waits));
-    absl::Status branched;
-    uses->Watch(&branches);
+    TF_RETURN_IF_ERROR(CaptureAgain(enqueue, captured, fused,
+                                    std::move(order.waits), uses, graph));
+    if (*graph == nullptr) return absl::OkStatus();
+    VLOG(1) << "A recording of group " << group_->index() << " has up to "
+            << order.chains << " branches";
+    workspaces_ = order.workspaces;
+    return absl::OkStatus();
+  }
+
+  // Captures the step with these waits. `*graph` stays null if CUDA cannot do
+  // that.
+  absl::Status CaptureAgain(const std::function<absl::Status()>& enqueue,
+                            const CapturedOps& captured,
+                            const std::optional<FusedOps>& fused,
+                            std::vector<std::vector<int>> waits,
+                            CudaRecorder::Uses* uses, CUgraph* graph) {
+    class Launcher : public FusedLauncher {
+     public:
+      explicit Launcher(CUstream stream) : stream_(stream) {}
+      absl::Status Launch(const FusedProgram& program,
+                          absl::Span<const FusedCall> calls) override {
+        return LaunchFused(program, calls, stream_);
+      }
+
+     private:
+      const CUstream stream_;
+    };
+    Launcher launcher(HandleOf(stream_));
+    BranchesOps ordered(HandleOf(stream_), captured, fused ? &*fused : nullptr,
+                        &launcher, std::move(waits));
+    absl::Status finished;
+    uses->Watch(&ordered);
     const absl::Status status =
-        Capture(enqueue, uses, graph, [&] { branched = branches.Finish(); });
+        Capture(enqueue, uses, graph, [&] { finished = ordered.Finish(); });
     uses->Watch(nullptr);
-    if (branched.ok() && status.ok() && *graph != nullptr) {
-      VLOG(1) << "A recording of group " << group_->index() << " has up to "
-              << order.chains << " branches";
-      workspaces_ = order.workspaces;
+    if (finished.ok() && status.ok() && *graph != nullptr) {
       return absl::OkStatus();
     }
-    VLOG(1) << "A recording has no branches: " << branched << ", " << status;
+    VLOG(1) << "A recording keeps the order of its ops: " << finished << ", "
+            << status;
     if (*graph != nullptr) cuGraphDestroy(std::exchange(*graph, nullptr));
     return status;
   }

@@ -246,9 +246,9 @@ inline void LaunchAll(const StepOfOps& step, FakeStream* stream,
   for (const Op& op : step.ops) {
     const std::string name = absl::StrCat("op", i++);
     for (const FakeNode& node : op.before) stream->Launch(node);
-    watcher->Begins(name);
+    watcher->Begins({name});
     for (const FakeNode& node : op.nodes) stream->Launch(node);
-    watcher->Launched(name, op.uses);
+    watcher->Launched({name, op.uses});
   }
   for (const FakeNode& node : step.after) stream->Launch(node);
 }
@@ -319,7 +319,8 @@ class BranchesOpsTest : public GraphBranchesTest {
  protected:
   absl::Status Branch(const CapturedOps& captured, Waits waits,
                       const StepOfOps& step, FakeStream* stream) {
-    BranchesOps branches(stream->handle(), captured, std::move(waits));
+    BranchesOps branches(stream->handle(), captured, /*fused=*/nullptr,
+                         /*launcher=*/nullptr, std::move(waits));
     LaunchAll(step, stream, &branches);
     return branches.Finish();
   }

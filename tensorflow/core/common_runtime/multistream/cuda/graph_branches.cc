@@ -57,24 +57,30 @@ absl::StatusOr<CUgraph> GraphOf(CUstream stream,
   return graph;
 }
 
+bool IsOneKernel(const std::vector<CUgraphNode>& nodes) {
+  CUgraphNodeType type;
+  return nodes.size() == 1 &&
+         cuGraphNodeGetType(nodes[0], &type) == CUDA_SUCCESS &&
+         type == CU_GRAPH_NODE_TYPE_KERNEL;
+}
+
 }  // namespace
 
-void CapturesOps::Begins(const std::string&) {
-  Add("", {}, /*is_no_ops=*/true);
+void CapturesOps::Begins(const LaunchedOp&) { Add({}, /*is_no_ops=*/true); }
+
+void CapturesOps::Launched(LaunchedOp op) {
+  Add(std::move(op), /*is_no_ops=*/false);
 }
 
-void CapturesOps::Launched(const std::string& op, std::vector<MemoryUse> uses) {
-  Add(op, std::move(uses), /*is_no_ops=*/false);
-}
-
-void CapturesOps::Add(const std::string& name, std::vector<MemoryUse> uses,
-                      bool is_no_ops) {
+void CapturesOps::Add(LaunchedOp launched, bool is_no_ops) {
   if (!status_.ok()) return;
   absl::StatusOr<std::vector<CUgraphNode>> nodes = NewNodes();
   if (!nodes.ok()) {
     status_ = nodes.status();
     return;
   }
+  made_.insert(made_.end(), launched.made.begin(), launched.made.end());
+  freed_.insert(freed_.end(), launched.freed.begin(), launched.freed.end());
   if (nodes->empty()) {
     if (!is_no_ops) captured_.calls.push_back({});
     return;
@@ -86,10 +92,18 @@ void CapturesOps::Add(const std::string& name, std::vector<MemoryUse> uses,
   }
   captured_.calls.push_back(
       {static_cast<int>(captured_.ops.size()), is_no_ops});
-  names_.push_back(name);
+  names_.push_back(launched.name);
   RecordedOp& op = captured_.ops.emplace_back();
-  op.uses = std::move(uses);
+  op.uses = std::move(launched.uses);
   op.alone = is_no_ops;
+  op.made = std::exchange(made_, {});
+  op.freed = std::exchange(freed_, {});
+  if (launched.elementwise && IsOneKernel(*nodes)) {
+    op.launches = 1;
+    op.uses = UsesOf(*launched.elementwise);
+    op.elementwise = std::move(launched.elementwise);
+    return;
+  }
   pool_allocations_ = 0;
   pool_memory_.clear();
   const size_t before = unknown_.size();
@@ -103,7 +117,7 @@ void CapturesOps::Add(const std::string& name, std::vector<MemoryUse> uses,
                  unknown_.end());
   if (pool_allocations_ != 0) {
     status_.Update(absl::UnimplementedError(
-        absl::StrCat("'", name, "' keeps memory of the stream")));
+        absl::StrCat("'", launched.name, "' keeps memory of the stream")));
   }
 }
 
@@ -203,7 +217,7 @@ void CapturesOps::AddValue(uint64_t value, RecordedOp* op) {
 }
 
 absl::StatusOr<CapturedOps> CapturesOps::Finish(const RecordingMemory& memory) {
-  Add("", {}, /*is_no_ops=*/true);
+  Add({}, /*is_no_ops=*/true);
   TF_RETURN_IF_ERROR(status_);
   // Kernels with many tensors read their pointers from a table that is copied
   // from pinned memory.
@@ -261,28 +275,34 @@ absl::StatusOr<CapturedOps> CapturesOps::Finish(const RecordingMemory& memory) {
 }
 
 BranchesOps::BranchesOps(CUstream stream, const CapturedOps& captured,
+                         const FusedOps* fused, FusedLauncher* launcher,
                          std::vector<std::vector<int>> waits)
     : stream_(stream),
       captured_(captured),
+      fused_(fused),
+      launcher_(launcher),
       waits_(std::move(waits)),
-      ends_(captured.ops.size()) {}
+      ends_(waits_.size()) {
+  if (fused_ != nullptr) calls_of_groups_.emplace(*fused_);
+}
 
 bool BranchesOps::IsNextNoOps() const {
   return call_ < captured_.calls.size() && captured_.calls[call_].is_no_ops;
 }
 
-void BranchesOps::Begins(const std::string&) {
-  if (IsNextNoOps()) After();
+void BranchesOps::Begins(const LaunchedOp&) {
+  if (IsNextNoOps()) After(std::nullopt);
   Before();
 }
 
-void BranchesOps::Launched(const std::string&, std::vector<MemoryUse>) {
-  After();
+void BranchesOps::Launched(LaunchedOp op) {
+  After(std::move(op.elementwise));
   if (IsNextNoOps()) Before();
 }
 
 absl::Status BranchesOps::Finish() {
-  if (IsNextNoOps()) After();
+  if (IsNextNoOps()) After(std::nullopt);
+  skipped_.reset();
   TF_RETURN_IF_ERROR(status_);
   if (call_ != captured_.calls.size()) {
     return absl::UnimplementedError("it has fewer ops the second time");
@@ -303,34 +323,67 @@ void BranchesOps::Before() {
   }
   const int op = captured_.calls[call_].op;
   if (op < 0) return;
+  if (IsFused(op)) {
+    skipped_.emplace();
+    return;
+  }
+  status_ = WaitFor(LaunchedAs(op));
+}
+
+// What is launched next waits as `launched` has to.
+absl::Status BranchesOps::WaitFor(int launched) {
   std::vector<CUgraphNode> ends;
-  for (const int before : waits_[op]) {
+  for (const int before : waits_[launched]) {
     ends.insert(ends.end(), ends_[before].begin(), ends_[before].end());
   }
   const size_t count = ends.size();
   ends.resize(std::max<size_t>(count, 1));
-  status_ = Checked(
+  return Checked(
       "cuStreamUpdateCaptureDependencies",
       cuStreamUpdateCaptureDependencies(stream_, ends.data(), count,
                                         CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
-void BranchesOps::After() {
+void BranchesOps::After(std::optional<ElementwiseOp> elementwise) {
+  skipped_.reset();
   if (!status_.ok()) return;
   const int op = captured_.calls[call_++].op;
+  const bool is_fused = op >= 0 && IsFused(op);
   std::vector<CUgraphNode> ends;
   const absl::StatusOr<size_t> nodes = CountNodes(&ends);
   if (!nodes.ok()) {
     status_ = nodes.status();
     return;
   }
-  const size_t expected = op < 0 ? 0 : captured_.ops[op].launches;
+  const size_t expected = op < 0 || is_fused ? 0 : captured_.ops[op].launches;
   if (*nodes != nodes_ + expected) {
     status_ = absl::UnimplementedError("an op launched something else");
     return;
   }
   nodes_ = *nodes;
-  if (op >= 0) ends_[op] = std::move(ends);
+  if (op < 0) return;
+  if (!is_fused) {
+    ends_[LaunchedAs(op)] = std::move(ends);
+  } else if (const FusedGroup* group =
+                 calls_of_groups_->Add(op, std::move(elementwise))) {
+    status_ = LaunchGroup(*group, LaunchedAs(op));
+  }
+}
+
+absl::Status BranchesOps::LaunchGroup(const FusedGroup& group, int launched) {
+  TF_ASSIGN_OR_RETURN(const std::vector<FusedCall> all,
+                      calls_of_groups_->CallsOf(group));
+  const size_t most = MostCallsOf(group.program);
+  absl::Span<const FusedCall> calls(all);
+  for (; !calls.empty(); calls.remove_prefix(std::min(most, calls.size()))) {
+    TF_RETURN_IF_ERROR(WaitFor(launched));
+    TF_RETURN_IF_ERROR(
+        launcher_->Launch(group.program, calls.subspan(0, most)));
+    std::vector<CUgraphNode> ends;
+    TF_ASSIGN_OR_RETURN(nodes_, CountNodes(&ends));
+    ends_[launched].insert(ends_[launched].end(), ends.begin(), ends.end());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> BranchesOps::CountNodes(std::vector<CUgraphNode>* ends) {

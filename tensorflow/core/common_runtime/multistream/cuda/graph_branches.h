@@ -6,6 +6,8 @@
 // op, and which memory they use: the tensors that TensorFlow gives the op, and
 // what its kernels' parameters point to. In the second capture the nodes of
 // each op depend only on the ops that it has to wait for (recorded_order.h).
+// The second capture also launches one kernel in place of a group of
+// elementwise ops (capture/fuse/fused_ops.h), whose own launches are left out.
 //
 // The addresses that a launch uses are in its parameters, or in data that is
 // copied to the GPU for that launch. There is no other place for them, since in
@@ -15,15 +17,21 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_BRANCHES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_program.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
@@ -47,8 +55,8 @@ class CapturesOps : public OpWatcher {
                        decltype(&ParametersOf) parameters = ParametersOf)
       : stream_(stream), parameters_(parameters) {}
 
-  void Begins(const std::string& op) override;
-  void Launched(const std::string& op, std::vector<MemoryUse> uses) override;
+  void Begins(const LaunchedOp& op) override;
+  void Launched(LaunchedOp op) override;
 
   // Call before the capture ends. `memory` is the recording's.
   absl::StatusOr<CapturedOps> Finish(const RecordingMemory& memory);
@@ -60,8 +68,7 @@ class CapturesOps : public OpWatcher {
     int op;
     uint64_t value;
   };
-  void Add(const std::string& name, std::vector<MemoryUse> uses,
-           bool is_no_ops);
+  void Add(LaunchedOp launched, bool is_no_ops);
   absl::StatusOr<std::vector<CUgraphNode>> NewNodes();
   absl::Status AddNode(CUgraphNode node, RecordedOp* op);
   absl::Status AddKernel(CUgraphNode node, RecordedOp* op);
@@ -84,32 +91,56 @@ class CapturesOps : public OpWatcher {
   // of them are not freed yet.
   std::vector<MemoryUse> pool_memory_;
   int pool_allocations_ = 0;
+  // Of ops that have launched nothing.
+  std::vector<Allocation> made_;
+  std::vector<size_t> freed_;
 };
 
-// Watches the second capture, and gives the graph its branches.
+// Launches one kernel for a group of elementwise ops, on the stream that
+// captures.
+class FusedLauncher {
+ public:
+  virtual ~FusedLauncher() = default;
+  virtual absl::Status Launch(const FusedProgram& program,
+                              absl::Span<const FusedCall> calls) = 0;
+};
+
+// Watches a second capture, and gives the graph its branches, and its groups of
+// elementwise ops.
 class BranchesOps : public OpWatcher {
  public:
+  // `fused`: null, or the groups. `waits` are of the ops as launched
+  // (FusedOps). `launcher` may be null if there are no groups.
   BranchesOps(CUstream stream, const CapturedOps& captured,
+              const FusedOps* fused, FusedLauncher* launcher,
               std::vector<std::vector<int>> waits);
 
   // Call before the capture ends. An error if the step differs from the first
   // capture, or if the driver cannot make branches.
   absl::Status Finish();
 
-  void Begins(const std::string& op) override;
-  void Launched(const std::string& op, std::vector<MemoryUse> uses) override;
+  void Begins(const LaunchedOp& op) override;
+  void Launched(LaunchedOp op) override;
 
  private:
   void Before();
-  void After();
+  void After(std::optional<ElementwiseOp> elementwise);
   bool IsNextNoOps() const;
+  bool IsFused(int op) const { return fused_ && fused_->group_of[op] >= 0; }
+  int LaunchedAs(int op) const { return fused_ ? fused_->launched_as[op] : op; }
+  absl::Status WaitFor(int launched);
+  absl::Status LaunchGroup(const FusedGroup& group, int launched);
   absl::StatusOr<size_t> CountNodes(std::vector<CUgraphNode>* ends);
 
   const CUstream stream_;
   const CapturedOps& captured_;
+  const FusedOps* const fused_;
+  FusedLauncher* const launcher_;
   const std::vector<std::vector<int>> waits_;
   absl::Status status_;
-  std::vector<std::vector<CUgraphNode>> ends_;  // last nodes of each op
+  std::optional<FusedCalls> calls_of_groups_;
+  std::optional<SkippedLaunches> skipped_;      // while an op of a group runs
+  std::vector<std::vector<CUgraphNode>> ends_;  // last nodes of each launch
   size_t call_ = 0;
   size_t nodes_ = 0;
 };

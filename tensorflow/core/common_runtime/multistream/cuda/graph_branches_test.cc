@@ -15,6 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_program.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise_watch.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/fake_graphs.h"
 #include "third_party/gpus/cuda/include/cuda.h"
@@ -45,26 +50,112 @@ TEST_F(BranchesOpsTest, AnOpOfSeveralStreamsEndsWhereAllOfThemDo) {
   FakeStream streams[2];
   // The second node does not come after the first one.
   const auto run = [](FakeStream* stream, OpWatcher* watcher) {
-    watcher->Begins("two");
+    watcher->Begins({"two"});
     const int first = stream->Add(Kernel({}));
     const int second = stream->Add(Kernel({}));
     stream->ends = {stream->NodeOf(first), stream->NodeOf(second)};
-    watcher->Launched("two", {Writes(kRegion, kRegion + 8)});
+    watcher->Launched({"two", {Writes(kRegion, kRegion + 8)}});
     for (int i = 0; i < 2; ++i) {
-      watcher->Begins("one");
+      watcher->Begins({"one"});
       stream->Launch(Kernel({}));
-      watcher->Launched("one", {Reads(kRegion, kRegion + 8)});
+      watcher->Launched({"one", {Reads(kRegion, kRegion + 8)}});
     }
   };
   CapturesOps captures(streams[0].handle(), FakeParametersOf);
   run(&streams[0], &captures);
   const absl::StatusOr<CapturedOps> captured = captures.Finish(memory_);
   ASSERT_TRUE(captured.ok()) << captured.status();
-  BranchesOps branches(streams[1].handle(), *captured, {{}, {0}, {0}});
+  BranchesOps branches(streams[1].handle(), *captured, /*fused=*/nullptr,
+                       /*launcher=*/nullptr, {{}, {0}, {0}});
   run(&streams[1], &branches);
   const absl::Status status = branches.Finish();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(streams[1].edges(), Edges({{}, {}, {0, 1}, {0, 1}}));
+}
+
+// Ten updates of variables, each of a value that is made before it, and a
+// reader of the first variable.
+class GroupsOfOpsTest : public BranchesOpsTest {
+ protected:
+  static constexpr int kUpdates = 10;
+  static constexpr uint64_t kEach = 64;
+
+  GroupsOfOpsTest() {
+    for (int i = 0; i < kUpdates; ++i) values_.push_back(Take(kEach));
+  }
+
+  // `launch_updates`: whether their own kernels are launched.
+  void Run(FakeStream* stream, OpWatcher* watcher, bool launch_updates) {
+    const auto run = [&](LaunchedOp op, bool launch = true) {
+      watcher->Begins(op);
+      std::vector<uint64_t> pointers;
+      for (const MemoryUse& use : op.uses) pointers.push_back(use.begin);
+      if (launch) stream->Launch(Kernel(pointers));
+      watcher->Launched(std::move(op));
+    };
+    for (int i = 0; i < kUpdates; ++i) {
+      const uint64_t value = values_[i], variable = kVariable + i * kEach;
+      run({"made", {Writes(value, value + kEach)}});
+      const ElementwiseOp add{
+          Arithmetic::kAdd, 8, {{variable, false}, {value, false}}, variable};
+      run({"update", UsesOf(add), add}, launch_updates);
+    }
+    run({"read", {Reads(kVariable, kVariable + kEach)}});
+  }
+
+  CapturedOps Captured() {
+    FakeStream stream;
+    CapturesOps captures(stream.handle(), FakeParametersOf);
+    Run(&stream, &captures, /*launch_updates=*/true);
+    absl::StatusOr<CapturedOps> captured = captures.Finish(memory_);
+    EXPECT_TRUE(captured.ok()) << captured.status();
+    return *std::move(captured);
+  }
+
+  std::vector<uint64_t> values_;
+};
+
+TEST_F(GroupsOfOpsTest, AGroupIsOneKernelThatWaitsForWhatItsOpsNeed) {
+  const CapturedOps captured = Captured();
+  const FusedOps fused = FusedOpsOf(captured.ops);
+  ASSERT_EQ(fused.groups.size(), 1);
+  FakeStream stream;
+  class Launcher : public FusedLauncher {
+   public:
+    explicit Launcher(FakeStream* stream) : stream_(stream) {}
+    absl::Status Launch(const FusedProgram&,
+                        absl::Span<const FusedCall> calls) override {
+      calls_ += calls.size();
+      stream_->Launch(Kernel({}));
+      return absl::OkStatus();
+    }
+    size_t calls_ = 0;
+
+   private:
+    FakeStream* const stream_;
+  } launcher(&stream);
+  BranchesOps branches(stream.handle(), captured, &fused, &launcher,
+                       OrderOf(fused.launched, kUpdates, 1));
+  Run(&stream, &branches, /*launch_updates=*/false);
+  const absl::Status status = branches.Finish();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(launcher.calls_, kUpdates);
+  Edges edges(kUpdates);
+  std::set<int> all;
+  for (int i = 0; i < kUpdates; ++i) all.insert(i);
+  edges.push_back(all);
+  edges.push_back({kUpdates});  // the reader
+  EXPECT_EQ(stream.edges(), edges);
+}
+
+TEST_F(GroupsOfOpsTest, KernelsThatAreLaunchedAllTheSameAreAnError) {
+  const CapturedOps captured = Captured();
+  const FusedOps fused = FusedOpsOf(captured.ops);
+  FakeStream stream;
+  BranchesOps branches(stream.handle(), captured, &fused, /*launcher=*/nullptr,
+                       OrderOf(fused.launched, kUpdates, 1));
+  Run(&stream, &branches, /*launch_updates=*/true);
+  EXPECT_EQ(branches.Finish().message(), "an op launched something else");
 }
 
 TEST_F(BranchesOpsTest, AnythingElseTheSecondTimeIsAnError) {

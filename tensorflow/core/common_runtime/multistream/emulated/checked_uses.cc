@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise_watch.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow::multistream {
@@ -18,13 +19,26 @@ constexpr int64_t kMostBytes = int64_t{1} << 29;
 
 }  // namespace
 
-std::vector<RecordedOp> CheckedUses::Ops() const {
+std::vector<RecordedOp> CheckedUses::Ops(std::vector<int>* op_of_call) const {
   std::vector<RecordedOp> ops;
-  for (const Op& op : ops_) {
+  std::vector<Allocation> made;
+  std::vector<size_t> freed;
+  for (const LaunchedOp& op : ops_) {
+    made.insert(made.end(), op.made.begin(), op.made.end());
+    freed.insert(freed.end(), op.freed.begin(), op.freed.end());
     const bool writes =
         std::any_of(op.uses.begin(), op.uses.end(),
                     [](const MemoryUse& use) { return use.writes; });
-    if (writes) ops.push_back({op.uses, /*launches=*/1});
+    if (op_of_call != nullptr) {
+      op_of_call->push_back(writes ? static_cast<int>(ops.size()) : -1);
+    }
+    if (!writes) continue;
+    RecordedOp& recorded = ops.emplace_back();
+    recorded.uses = op.uses;
+    recorded.launches = 1;
+    recorded.elementwise = op.elementwise;
+    recorded.made = std::exchange(made, {});
+    recorded.freed = std::exchange(freed, {});
   }
   return ops;
 }
@@ -35,9 +49,9 @@ void CheckedUses::Again() {
   if (ops > 0 && memory_->bytes() > kMostBytes / ops) ops_.clear();
 }
 
-void CheckedUses::Begins(const std::string& op) {
+void CheckedUses::Begins(const LaunchedOp& op) {
   // If the ops differ in the repeat, the step is not recorded anyway.
-  if (!again_ || next_ >= ops_.size() || ops_[next_].name != op) return;
+  if (!again_ || next_ >= ops_.size() || ops_[next_].name != op.name) return;
   const std::vector<MemoryUse>& uses = ops_[next_].uses;
   for (const auto& [address, bytes] : memory_->All()) {
     const uint64_t begin = reinterpret_cast<uint64_t>(address);
@@ -58,9 +72,10 @@ void CheckedUses::Keep(uint64_t begin, uint64_t end, bool is_used) {
   if (!is_used) std::memset(at, kRubbish, end - begin);
 }
 
-void CheckedUses::Launched(const std::string& op, std::vector<MemoryUse> uses) {
+void CheckedUses::Launched(LaunchedOp op) {
   if (!again_) {
-    ops_.push_back({op, std::move(uses)});
+    if (op.elementwise) op.uses = UsesOf(*op.elementwise);
+    ops_.push_back(std::move(op));
     return;
   }
   ++next_;
@@ -69,7 +84,7 @@ void CheckedUses::Launched(const std::string& op, std::vector<MemoryUse> uses) {
         is_rubbish ? std::all_of(at, at + had.size(),
                                  [](char c) { return c == kRubbish; })
                    : std::memcmp(at, had.data(), had.size()) == 0;
-    CHECK(is_as_it_was) << "'" << op << "' changed memory that it is said "
+    CHECK(is_as_it_was) << "'" << op.name << "' changed memory that it is said "
                         << (is_rubbish ? "not to use" : "to read only");
     std::memcpy(at, had.data(), had.size());
   }

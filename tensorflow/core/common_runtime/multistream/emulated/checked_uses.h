@@ -27,12 +27,14 @@ class CheckedUses : public OpWatcher {
  public:
   explicit CheckedUses(const RecordingMemory* memory) : memory_(memory) {}
 
-  // Call before Again. The ops; each that writes counts as one launch.
-  std::vector<RecordedOp> Ops() const;
+  // Call before Again. The ops that write, each of which counts as one launch.
+  // `op_of_call`, if not null: for each op that was run, its index among them,
+  // or -1.
+  std::vector<RecordedOp> Ops(std::vector<int>* op_of_call = nullptr) const;
   void Again();
 
-  void Begins(const std::string& op) override;
-  void Launched(const std::string& op, std::vector<MemoryUse> uses) override;
+  void Begins(const LaunchedOp& op) override;
+  void Launched(LaunchedOp op) override;
 
  private:
   // A piece of the recording's memory, and its content before the op.
@@ -45,12 +47,8 @@ class CheckedUses : public OpWatcher {
 
   const RecordingMemory* const memory_;
   bool again_ = false;
-  struct Op {
-    std::string name;
-    std::vector<MemoryUse> uses;
-  };
-  std::vector<Op> ops_;  // of the first run
-  size_t next_ = 0;      // of the repeat
+  std::vector<LaunchedOp> ops_;  // of the first run
+  size_t next_ = 0;              // of the repeat
   std::vector<Kept> kept_;
 };
 

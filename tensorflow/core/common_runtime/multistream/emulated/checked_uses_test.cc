@@ -53,9 +53,9 @@ class CheckedUsesTest : public ::testing::Test {
 
   void Run(const std::vector<Op>& ops) {
     for (const Op& op : ops) {
-      checked_.Begins(op.name);
+      checked_.Begins({op.name});
       op.run();
-      checked_.Launched(op.name, op.uses);
+      checked_.Launched({op.name, op.uses});
     }
   }
   void RunTwice(const std::vector<Op>& ops) {

@@ -31,6 +31,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/checked_uses.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_fusing.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
@@ -242,15 +243,33 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
         memory_.Start();
         TF_RETURN_IF_ERROR(enqueue_());
       }
-      has_branches_ =
-          BranchesOf(checked.Ops(), recorder_->most_branches()).gain;
+      std::vector<int> op_of_call;
+      const std::vector<RecordedOp> ops = checked.Ops(&op_of_call);
+      has_branches_ = BranchesOf(ops, recorder_->most_branches()).gain;
       checked.Again();
-      return Repeat(&checked);
+      TF_RETURN_IF_ERROR(Repeat(&checked));
+      if (!recorder_->fuses()) return absl::OkStatus();
+      FusedOps fused = FusedOpsOf(ops);
+      if (fused.saved == 0 || !memory_.KeepApart(fused.apart)) {
+        return absl::OkStatus();
+      }
+      VLOG(1) << "A recording has " << fused.saved << " launches less, by "
+              << fused.groups.size() << " kernels for several ops; "
+              << fused.apart.size() << " allocations are kept apart";
+      fused_ = std::move(fused);
+      op_of_call_ = std::move(op_of_call);
+      return absl::OkStatus();
     }
 
     // Reported as on a GPU, though the emulated ops run one after another.
     bool has_branches() const override { return has_branches_; }
-    absl::Status Launch(bool) override { return Repeat(/*watcher=*/nullptr); }
+    absl::Status Launch(bool) override {
+      if (!fused_) return Repeat(/*watcher=*/nullptr);
+      EmulatedFusing fusing(*fused_, op_of_call_);
+      TF_RETURN_IF_ERROR(Repeat(&fusing));
+      kernels_ = std::max<int64_t>(kernels_ - fused_->saved, 0);
+      return fusing.status();
+    }
 
     int64_t bytes() const override { return memory_.bytes(); }
     int64_t kernels() const override { return kernels_; }
@@ -276,6 +295,8 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     std::function<absl::Status()> enqueue_;
     int64_t kernels_ = 0;
     bool has_branches_ = false;
+    std::optional<FusedOps> fused_;
+    std::vector<int> op_of_call_;  // of fused_
   };
 };
 
@@ -404,6 +425,7 @@ class EmulatedGpuFactory : public DeviceFactory {
         recorder->set_stream_group(group);
         recorder->set_is_recorder();
         recorder->set_most_branches(process.capture_branches);
+        recorder->set_fuses(process.capture_fuse);
         leader->AddRecorder(std::move(recorder));
       }
       devices->push_back(std::move(leader));

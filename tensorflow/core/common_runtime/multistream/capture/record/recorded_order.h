@@ -18,7 +18,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise.h"
 
 namespace tensorflow::multistream {
 
@@ -45,6 +48,13 @@ class MemoryPlaces {
   std::vector<MemoryUse> places_;  // sorted by address; `writes` means nothing
 };
 
+// A block of the recording's memory, given out from `begin` to `end`.
+struct Allocation {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  size_t number = 0;  // of the allocations of a run, in order
+};
+
 struct RecordedOp {
   std::vector<MemoryUse> uses;
   int launches = 0;  // kernels, copies and the like
@@ -52,6 +62,12 @@ struct RecordedOp {
   bool alone = false;
   // The op takes memory of a pool while it runs.
   bool takes_workspace = false;
+  // Set if that is all that the op does.
+  std::optional<ElementwiseOp> elementwise;
+  // Allocations since the op before it, in order, and the numbers of those that
+  // have been freed since then.
+  std::vector<Allocation> made;
+  std::vector<size_t> freed;
 };
 
 // For each of `ops`, which are in recorded order, the ops that it waits for: a

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise_watch.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
@@ -35,12 +38,23 @@
 
 namespace tensorflow::multistream {
 
-// Told of each op that is launched while a step is recorded, on one thread.
+// An op that is launched while a step is recorded. Before the launch, uses are
+// unknown, and so is the result of `elementwise`.
+struct LaunchedOp {
+  std::string name;
+  std::vector<MemoryUse> uses;
+  std::optional<ElementwiseOp> elementwise;
+  // Since the op before it: allocations, and the numbers of freed ones.
+  std::vector<Allocation> made;
+  std::vector<size_t> freed;
+};
+
+// Told of each such op, on one thread.
 class OpWatcher {
  public:
   virtual ~OpWatcher() = default;
-  virtual void Begins(const std::string& op) = 0;
-  virtual void Launched(const std::string& op, std::vector<MemoryUse> uses) = 0;
+  virtual void Begins(const LaunchedOp& op) = 0;
+  virtual void Launched(LaunchedOp op) = 0;
 };
 
 // The memory uses of one op. A use that may be a write counts as a write.
@@ -76,6 +90,10 @@ class RecordingDevice : public Base {
   // The most ops of a recording that run side by side. 1: no branches.
   int most_branches() const { return most_branches_; }
   void set_most_branches(int branches) { most_branches_ = branches; }
+
+  // Whether elementwise ops become larger kernels (capture/fuse/fused_ops.h).
+  bool fuses() const { return fuses_; }
+  void set_fuses(bool fuses) { fuses_ = fuses; }
 
   // Sets the leader of the group's GPU.
   void set_leader(Device* leader) { leader_ = leader; }
@@ -186,20 +204,26 @@ class RecordingDevice : public Base {
       return;
     }
     OpUses uses(memory, kernel, context);
-    memory->TakeGiven();
-    watcher_->Begins(kernel->name());
+    ElementwiseWatch elementwise(*kernel, context);
+    LaunchedOp op{kernel->name(), {}, elementwise.before()};
+    op.made = memory->TakeGiven();
+    watcher_->Begins(op);
     Base::Compute(kernel, context);
     std::vector<MemoryUse> given;
-    for (const auto& [address, bytes] : memory->TakeGiven()) {
-      given.push_back(UseOf(address, bytes, /*writes=*/true));
+    for (const Allocation& made : memory->TakeGiven()) {
+      given.push_back({made.begin, made.end, /*writes=*/true});
+      op.made.push_back(made);
     }
-    watcher_->Launched(kernel->name(),
-                       std::move(uses).WithMade(context, given));
+    op.elementwise = std::move(elementwise).After(context);
+    op.uses = std::move(uses).WithMade(context, given);
+    op.freed = memory->TakeFreed();
+    watcher_->Launched(std::move(op));
   }
 
   StreamGroup* const group_;
   Device* leader_ = nullptr;
   int most_branches_ = 1;
+  bool fuses_ = false;
   absl::Mutex mu_;
   std::atomic<RecordingMemory*> memory_{nullptr};
   // The next three are used by the recording thread only.

@@ -237,10 +237,10 @@ class OpUsesTest : public RecordingDeviceTest, public OpWatcher {
  protected:
   OpUsesTest() { recorded_.Watch(this); }
 
-  void Begins(const std::string&) override { calls_.push_back("begins"); }
-  void Launched(const std::string&, std::vector<MemoryUse> uses) override {
+  void Begins(const LaunchedOp&) override { calls_.push_back("begins"); }
+  void Launched(LaunchedOp op) override {
     calls_.push_back("launched");
-    uses_ = std::move(uses);
+    uses_ = std::move(op.uses);
   }
 
   Uses Run(const NodeDefBuilder& op, const std::vector<Tensor*>& inputs) {

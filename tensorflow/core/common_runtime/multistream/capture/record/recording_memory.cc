@@ -51,12 +51,19 @@ class RecordingMemory::Part : public Allocator {
     --in_use_;
     // A tensor of an earlier run may still use the block: its value is not
     // needed, so a repeat hands out the block again.
-    --(block.users > 0 ? block.users : block.earlier_users);
+    if (block.users > 0) {
+      --block.users;
+      freed_.push_back(block.number);
+    } else {
+      --block.earlier_users;
+    }
   }
 
   void Start() {
     absl::MutexLock lock(&mu_);
     sequence_.clear();
+    given_.clear();
+    freed_.clear();
   }
 
   void Repeat() {
@@ -67,6 +74,7 @@ class RecordingMemory::Part : public Allocator {
     }
     next_ = 0;
     given_.clear();
+    freed_.clear();
     differs_.clear();
   }
 
@@ -101,14 +109,32 @@ class RecordingMemory::Part : public Allocator {
     return all;
   }
 
-  Spans TakeGiven() {
+  std::vector<Allocation> TakeGiven() {
     absl::MutexLock lock(&mu_);
-    Spans given;
-    for (const size_t i : given_) {
-      given.emplace_back(blocks_[i].address, blocks_[i].bytes);
+    std::vector<Allocation> given;
+    for (const size_t number : given_) {
+      const Block& block = blocks_[sequence_[number].first];
+      const auto begin = reinterpret_cast<uint64_t>(block.address);
+      given.push_back({begin, begin + block.bytes, number});
     }
     given_.clear();
     return given;
+  }
+
+  std::vector<size_t> TakeFreed() {
+    absl::MutexLock lock(&mu_);
+    return std::exchange(freed_, {});
+  }
+
+  bool KeepApart(const std::vector<size_t>& allocations) {
+    absl::MutexLock lock(&mu_);
+    for (const size_t number : allocations) {
+      auto& [i, bytes] = sequence_[number];
+      const size_t fresh = Add(Allocator::kAllocatorAlignment, bytes);
+      if (fresh == blocks_.size()) return false;
+      i = fresh;
+    }
+    return true;
   }
 
   int64_t bytes() const {
@@ -129,6 +155,7 @@ class RecordingMemory::Part : public Allocator {
     size_t bytes;
     int users = 0;          // tensors of this run: 1 or 0
     int earlier_users = 0;  // tensors of earlier runs
+    size_t number = 0;      // of the last allocation
   };
 
   void* First(size_t alignment, size_t bytes)
@@ -149,19 +176,27 @@ class RecordingMemory::Part : public Allocator {
       apart_bytes_ -= bytes;
       i = blocks_.size();
     }
-    if (i == blocks_.size()) {
-      // Recording holds locks, so a failed allocation must not block.
-      AllocationAttributes attributes;
-      attributes.retry_on_failure = false;
-      void* address = wrapped_->AllocateRaw(
-          alignment, std::max<size_t>(bytes, 1), attributes);
-      if (address == nullptr) return nullptr;
-      taken_();
-      by_address_[address] = i;
-      blocks_.push_back({address, bytes});
+    if (i == blocks_.size() && Add(alignment, bytes) == blocks_.size()) {
+      return nullptr;
     }
     sequence_.push_back({i, bytes});
-    return Use(i);
+    return Use(sequence_.size() - 1);
+  }
+
+  // Adds a block; returns its index, or the number of blocks if there is too
+  // little memory.
+  size_t Add(size_t alignment, size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    // Recording holds locks, so a failed allocation must not block.
+    AllocationAttributes attributes;
+    attributes.retry_on_failure = false;
+    void* address = wrapped_->AllocateRaw(alignment, std::max<size_t>(bytes, 1),
+                                          attributes);
+    if (address == nullptr) return blocks_.size();
+    taken_();
+    by_address_[address] = blocks_.size();
+    blocks_.push_back({address, bytes});
+    return blocks_.size() - 1;
   }
 
   void* Again(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -180,15 +215,16 @@ class RecordingMemory::Part : public Allocator {
       differs_ = "used memory for longer than at first";
       return nullptr;
     }
-    ++next_;
-    return Use(i);
+    return Use(next_++);
   }
 
-  void* Use(size_t i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    ++blocks_[i].users;
+  void* Use(size_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    Block& block = blocks_[sequence_[number].first];
+    ++block.users;
+    block.number = number;
     ++in_use_;
-    given_.push_back(i);
-    return blocks_[i].address;
+    given_.push_back(number);
+    return block.address;
   }
 
   Allocator* const wrapped_;
@@ -201,7 +237,8 @@ class RecordingMemory::Part : public Allocator {
   std::vector<std::pair<size_t, size_t>> sequence_ ABSL_GUARDED_BY(mu_);
   bool repeats_ ABSL_GUARDED_BY(mu_) = false;
   size_t next_ ABSL_GUARDED_BY(mu_) = 0;  // index in sequence_, in a repeat
-  std::vector<size_t> given_ ABSL_GUARDED_BY(mu_);  // blocks of this run
+  std::vector<size_t> given_ ABSL_GUARDED_BY(mu_);  // indices in sequence_
+  std::vector<size_t> freed_ ABSL_GUARDED_BY(mu_);  // indices in sequence_
   std::string differs_ ABSL_GUARDED_BY(mu_);
   int64_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
   size_t apart_bytes_ ABSL_GUARDED_BY(mu_);  // that may still be taken
@@ -279,8 +316,16 @@ bool RecordingMemory::IsPinned(const void* address, size_t bytes) const {
 
 RecordingMemory::Spans RecordingMemory::All() const { return device_->All(); }
 
-RecordingMemory::Spans RecordingMemory::TakeGiven() {
+std::vector<Allocation> RecordingMemory::TakeGiven() {
   return device_->TakeGiven();
+}
+
+std::vector<size_t> RecordingMemory::TakeFreed() {
+  return device_->TakeFreed();
+}
+
+bool RecordingMemory::KeepApart(const std::vector<size_t>& allocations) {
+  return device_->KeepApart(allocations);
 }
 
 int64_t RecordingMemory::bytes() const {

@@ -26,6 +26,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow::multistream {
@@ -72,11 +73,18 @@ class RecordingMemory {
   bool IsDevice(const void* address, size_t bytes) const;
   bool IsPinned(const void* address, size_t bytes) const;
 
-  // Device memory as pairs of address and bytes: all of it, or the memory given
-  // out in the current run since the last TakeGiven.
+  // All device memory, as pairs of address and bytes.
   using Spans = std::vector<std::pair<const void*, size_t>>;
   Spans All() const;
-  Spans TakeGiven();
+  // The device memory given out in the current run since the last TakeGiven.
+  std::vector<Allocation> TakeGiven();
+  // Numbers of the allocations of the current run that have been freed since
+  // the last TakeFreed.
+  std::vector<size_t> TakeFreed();
+
+  // From the next repeat on, each of these allocations gets memory of its own,
+  // which it had shared with later ones. False: there is too little memory.
+  bool KeepApart(const std::vector<size_t>& allocations);
 
   // Bytes on the device and the host together.
   int64_t bytes() const;

@@ -204,19 +204,31 @@ TEST_F(RecordingMemoryTest, AllOfTheDevicesMemoryCanBeToldOnce) {
 
 TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
   using Spans = RecordingMemory::Spans;
+  std::vector<size_t> numbers;
+  const auto given = [&] {
+    Spans spans;
+    numbers.clear();
+    for (const Allocation& made : memory_->TakeGiven()) {
+      spans.emplace_back(reinterpret_cast<const void*>(made.begin),
+                         made.end - made.begin);
+      numbers.push_back(made.number);
+    }
+    return spans;
+  };
   void* input = Take(100);
   void* pinned = memory_->pinned()->AllocateRaw(64, 100);
-  EXPECT_EQ(memory_->TakeGiven(), Spans({{input, 100}}));
-  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  EXPECT_EQ(given(), Spans({{input, 100}}));
+  EXPECT_EQ(given(), Spans());
   memory_->Start();
   void* a = nullptr;
   for (int run = 0; run < 2; ++run) {
     a = Take(1000);
-    EXPECT_EQ(memory_->TakeGiven(), Spans({{a, 1000}}));
+    EXPECT_EQ(given(), Spans({{a, 1000}}));
     Free(a);
     void* again = Take(600);  // in a's block, all of which counts as given
     void* b = TakeAndFree(50);
-    EXPECT_EQ(memory_->TakeGiven(), Spans({{again, 1000}, {b, 50}}));
+    EXPECT_EQ(given(), Spans({{again, 1000}, {b, 50}}));
+    EXPECT_EQ(numbers, std::vector<size_t>({1, 2}));
     EXPECT_EQ(again, a);
     Free(again);
     memory_->Repeat();
@@ -224,11 +236,32 @@ TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
   // Memory given out in an earlier run does not count for the next run.
   TakeAndFree(1000);
   memory_->Repeat();
-  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  EXPECT_EQ(given(), Spans());
   // Nor does an allocation that failed.
   EXPECT_EQ(Take(1), nullptr);
-  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  EXPECT_EQ(given(), Spans());
   memory_->pinned()->DeallocateRaw(pinned);
+  Free(input);
+}
+
+TEST_F(RecordingMemoryTest, AllocationsThatAreKeptApartGetMemoryOfTheirOwn) {
+  void* input = Take(100);
+  memory_->Start();
+  void* first = TakeAndFree(1000);
+  EXPECT_EQ(TakeAndFree(1000), first);
+  EXPECT_EQ(TakeAndFree(600), first);
+  ASSERT_TRUE(memory_->KeepApart({1}));
+  std::vector<void*> seen;
+  for (int run = 0; run < 2; ++run) {
+    memory_->Repeat();
+    EXPECT_EQ(TakeAndFree(1000), first);
+    seen.push_back(TakeAndFree(1000));
+    EXPECT_NE(seen.back(), first);
+    EXPECT_TRUE(memory_->IsDevice(seen.back(), 1000));
+    EXPECT_EQ(TakeAndFree(600), first);
+    EXPECT_TRUE(memory_->Check().ok());
+  }
+  EXPECT_EQ(seen[0], seen[1]);
   Free(input);
 }
 

@@ -1,0 +1,459 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_ops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/memory_lives.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+// A program takes the driver a few milliseconds to compile, so each has to save
+// this many launches.
+constexpr int kFewestSaved = 8;
+constexpr size_t kMostOpsOfCluster = 64;
+constexpr size_t kMostSlots = 32;
+// Larger clusters do not wait for others: the start of a kernel is a small part
+// of its time.
+constexpr int64_t kMostElementsOfGroup = int64_t{1} << 20;
+// The most memory that is kept apart.
+constexpr uint64_t kMostApartBytes = uint64_t{64} << 20;
+
+// A cluster while groups are looked for.
+struct Draft {
+  std::vector<int> ops;  // sorted
+  // The first op that has to wait for one of the cluster's, wherever its memory
+  // is.
+  int waits_anyway = kNever;
+  // The first op that has to wait because it gets the memory of a life.
+  struct Reuse {
+    int op;
+    int life;
+  };
+  std::vector<Reuse> reuses;
+  std::vector<bool> is_stored;
+  FusedProgram program;
+  int last() const { return ops.back(); }
+};
+
+class Planner {
+ public:
+  explicit Planner(const std::vector<RecordedOp>& ops)
+      : ops_(ops), lives_(ops), cluster_of_(ops.size(), -1) {
+    for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+      if (ops[i].alone) alone_.push_back(i);
+    }
+  }
+
+  FusedOps Run() {
+    FindClusters();
+    FusedOps fused;
+    fused.groups = Worthwhile(FindGroups());
+    Describe(&fused);
+    return fused;
+  }
+
+ private:
+  // A group while it grows.
+  struct Growing {
+    std::vector<int> clusters;
+    int last = -1;
+    int waits_anyway = kNever;
+    std::vector<Draft::Reuse> reuses;
+  };
+
+  // Clusters.
+
+  void FindClusters() {
+    for (int i = 0; i < static_cast<int>(ops_.size()); ++i) {
+      const RecordedOp& op = ops_[i];
+      if (!op.elementwise || op.alone || op.launches != 1) continue;
+      std::vector<int> from = MadeOperandsOf(i);
+      Draft draft;
+      bool joined = TryJoin(from, i, &draft);
+      for (size_t k = 0; !joined && from.size() > 1 && k < from.size(); ++k) {
+        joined = TryJoin({from[k]}, i, &draft);
+        if (joined) from = {from[k]};
+      }
+      if (!joined) {
+        from.clear();
+        if (!TryJoin(from, i, &draft)) continue;
+      }
+      for (const int cluster : from) clusters_[cluster].ops.clear();
+      for (const int member : draft.ops) {
+        cluster_of_[member] = static_cast<int>(clusters_.size());
+      }
+      clusters_.push_back(std::move(draft));
+    }
+  }
+
+  // The clusters, latest first, that have made operands of the op or used the
+  // variable before the op changes it.
+  std::vector<int> MadeOperandsOf(int i) const {
+    const ElementwiseOp& op = *ops_[i].elementwise;
+    std::set<int, std::greater<int>> from;
+    for (const auto& [address, is_scalar] : op.operands) {
+      if (is_scalar) continue;
+      const int life = lives_.Find(i, address);
+      if (life < 0) continue;
+      int writer = -1;
+      for (const Life::User& user : lives_[life].users) {
+        if (user.op >= i) break;
+        if (user.writes) writer = user.op;
+      }
+      if (writer < 0 || cluster_of_[writer] < 0) continue;
+      const ElementwiseOp& made = *ops_[writer].elementwise;
+      if (made.result == address && made.elements == op.elements) {
+        from.insert(cluster_of_[writer]);
+      }
+    }
+    return {from.begin(), from.end()};
+  }
+
+  // Whether op `i` and the clusters `from` can be one cluster.
+  bool TryJoin(const std::vector<int>& from, int i, Draft* draft) {
+    *draft = {};
+    for (const int cluster : from) {
+      const std::vector<int>& ops = clusters_[cluster].ops;
+      draft->ops.insert(draft->ops.end(), ops.begin(), ops.end());
+    }
+    draft->ops.push_back(i);
+    if (draft->ops.size() > kMostOpsOfCluster) return false;
+    std::sort(draft->ops.begin(), draft->ops.end());
+    if (!IsAligned(draft->ops)) return false;
+    FindWaiting(draft);
+    std::vector<int> added;
+    if (draft->waits_anyway <= i) return false;
+    if (!CanBeApart(draft->reuses, i, &added)) return false;
+    // Two tensors may be different parts of one allocation.
+    std::map<std::pair<int, uint64_t>, int> ids;
+    const auto id_of = [&](int op, uint64_t address) {
+      const int next = static_cast<int>(ids.size());
+      return ids.try_emplace({lives_.Find(op, address), address}, next)
+          .first->second;
+    };
+    std::vector<FusedOp> ops;
+    for (size_t k = 0; k < draft->ops.size(); ++k) {
+      const int op = draft->ops[k];
+      const ElementwiseOp& it = *ops_[op].elementwise;
+      FusedOp& fused = ops.emplace_back(FusedOp{&it, {}, draft->is_stored[k]});
+      for (const auto& operand : it.operands) {
+        fused.ids.push_back(id_of(op, operand.address));
+      }
+      fused.ids.push_back(id_of(op, it.result));
+    }
+    draft->program = ProgramOf(ops);
+    if (draft->program.slots.size() > kMostSlots) return false;
+    KeepApart(added);
+    return true;
+  }
+
+  // Whether each element depends on the same element of the ops' memory only:
+  // what one of the ops writes, the others use at the same address.
+  bool IsAligned(const std::vector<int>& ops) const {
+    struct Place {
+      uint64_t address = 0;
+      bool is_mixed = false;
+      bool is_written = false;
+    };
+    absl::flat_hash_map<int, Place> places;
+    for (const int i : ops) {
+      const ElementwiseOp& op = *ops_[i].elementwise;
+      const auto add = [&](uint64_t address, bool is_scalar, bool writes) {
+        const int life = lives_.Find(i, address);
+        if (life < 0) return false;
+        Place& place = places[lives_[life].place];
+        if (place.address == 0) place.address = address;
+        place.is_mixed =
+            place.is_mixed || is_scalar || place.address != address;
+        place.is_written = place.is_written || writes;
+        return true;
+      };
+      for (const auto& [address, is_scalar] : op.operands) {
+        if (!add(address, is_scalar, false)) return false;
+      }
+      if (!add(op.result, false, true)) return false;
+    }
+    return std::all_of(places.begin(), places.end(), [](const auto& it) {
+      return !it.second.is_mixed || !it.second.is_written;
+    });
+  }
+
+  // Whether all users of the life are among `ops`, which are sorted, so that
+  // its values need no memory. An op of which nothing is known may use it while
+  // it lives.
+  bool IsInner(int life, const std::vector<int>& ops) const {
+    const Life& it = lives_[life];
+    if (it.end == kNever || it.allocation < 0) return false;
+    const auto alone =
+        std::upper_bound(alone_.begin(), alone_.end(), it.users[0].op);
+    return (alone == alone_.end() || *alone > it.end) &&
+           std::all_of(
+               it.users.begin(), it.users.end(),
+               [&](const Life::User& user) { return Has(ops, user.op); });
+  }
+
+  static bool Has(const std::vector<int>& sorted, int op) {
+    return std::binary_search(sorted.begin(), sorted.end(), op);
+  }
+
+  // Sets what follows from the cluster's ops.
+  void FindWaiting(Draft* draft) const {
+    const std::vector<int>& ops = draft->ops;
+    draft->waits_anyway = kNever;
+    const auto alone = std::upper_bound(alone_.begin(), alone_.end(), ops[0]);
+    if (alone != alone_.end()) draft->waits_anyway = *alone;
+    absl::flat_hash_set<int> seen;
+    for (const int i : ops) {
+      const int result = lives_.Find(i, ops_[i].elementwise->result);
+      draft->is_stored.push_back(!IsInner(result, ops));
+      for (const MemoryLives::Used& used : lives_.UsedBy(i)) {
+        if (IsInner(used.life, ops)) continue;
+        const Life& life = lives_[used.life];
+        for (const Life::User& user : life.users) {
+          if (user.op > i && (used.writes || user.writes) &&
+              !Has(ops, user.op)) {
+            draft->waits_anyway = std::min(draft->waits_anyway, user.op);
+            break;
+          }
+        }
+        if (!seen.insert(used.life).second) continue;
+        if (const int next = FirstAfter(used.life, ops); next != kNever) {
+          draft->reuses.push_back({next, used.life});
+        }
+      }
+    }
+  }
+
+  // The first op, not of `ops`, that uses a later life of the same place.
+  int FirstAfter(int life, const std::vector<int>& ops) const {
+    int first = kNever;
+    for (const int other : lives_.OfPlace(lives_[life].place)) {
+      if (other <= life) continue;
+      for (const Life::User& user : lives_[other].users) {
+        if (Has(ops, user.op)) continue;
+        first = std::min(first, user.op);
+        break;
+      }
+    }
+    return first;
+  }
+
+  // Whether the lives whose memory is given out again up to op `last` can be
+  // kept apart. Those that are not yet are added to `added`.
+  bool CanBeApart(const std::vector<Draft::Reuse>& reuses, int last,
+                  std::vector<int>* added) const {
+    uint64_t bytes = apart_bytes_;
+    for (const auto& [op, life] : reuses) {
+      if (op > last || apart_.contains(life)) continue;
+      if (lives_[life].allocation < 0) return false;
+      added->push_back(life);
+      bytes += lives_[life].bytes;
+    }
+    return bytes <= kMostApartBytes;
+  }
+
+  void KeepApart(const std::vector<int>& lives) {
+    for (const int life : lives) {
+      if (apart_.insert(life).second) apart_bytes_ += lives_[life].bytes;
+    }
+  }
+
+  // Groups.
+
+  std::vector<Growing> FindGroups() {
+    std::vector<int> order;
+    for (size_t k = 0; k < clusters_.size(); ++k) {
+      if (!clusters_[k].ops.empty()) order.push_back(static_cast<int>(k));
+    }
+    std::sort(order.begin(), order.end(), [this](int a, int b) {
+      return clusters_[a].last() < clusters_[b].last();
+    });
+    apart_.clear();
+    apart_bytes_ = 0;
+    std::vector<Growing> groups;
+    std::map<std::string, size_t> open;
+    for (const int k : order) {
+      const Draft& draft = clusters_[k];
+      const std::string key = draft.program.Key();
+      const auto known = open.find(key);
+      if (known != open.end() && IsSmall(draft) &&
+          Extend(&groups[known->second], k)) {
+        continue;
+      }
+      Growing alone;
+      if (!Extend(&alone, k)) continue;
+      if (IsSmall(draft)) open[key] = groups.size();
+      groups.push_back(std::move(alone));
+    }
+    return groups;
+  }
+
+  bool IsSmall(const Draft& draft) const {
+    return ops_[draft.last()].elementwise->elements <= kMostElementsOfGroup;
+  }
+
+  bool Extend(Growing* group, int k) {
+    const Draft& added = clusters_[k];
+    const int waits_anyway = std::min(group->waits_anyway, added.waits_anyway);
+    if (waits_anyway <= added.last()) return false;
+    std::vector<Draft::Reuse> reuses = group->reuses;
+    reuses.insert(reuses.end(), added.reuses.begin(), added.reuses.end());
+    std::vector<int> apart;
+    if (!CanBeApart(reuses, added.last(), &apart)) return false;
+    KeepApart(apart);
+    group->clusters.push_back(k);
+    group->last = added.last();
+    group->waits_anyway = waits_anyway;
+    group->reuses = std::move(reuses);
+    return true;
+  }
+
+  // The groups of programs that save enough launches.
+  std::vector<FusedGroup> Worthwhile(const std::vector<Growing>& groups) {
+    std::map<std::string, int> saved;
+    std::vector<FusedGroup> all;
+    for (const Growing& growing : groups) {
+      FusedGroup group;
+      for (const int k : growing.clusters) {
+        group.clusters.push_back({clusters_[k].ops, clusters_[k].is_stored});
+      }
+      group.program = clusters_[growing.clusters[0]].program;
+      group.last = growing.last;
+      saved[group.program.Key()] += SavedBy(group);
+      all.push_back(std::move(group));
+    }
+    std::vector<FusedGroup> kept;
+    apart_.clear();
+    apart_bytes_ = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (SavedBy(all[i]) < 1) continue;
+      if (saved[all[i].program.Key()] < kFewestSaved) continue;
+      for (const auto& [op, life] : groups[i].reuses) {
+        if (op <= groups[i].last) KeepApart({life});
+      }
+      kept.push_back(std::move(all[i]));
+    }
+    return kept;
+  }
+
+  static int LaunchesOf(const FusedGroup& group) {
+    const int most = MostCallsOf(group.program);
+    return (static_cast<int>(group.clusters.size()) + most - 1) / most;
+  }
+
+  static int SavedBy(const FusedGroup& group) {
+    int ops = 0;
+    for (const FusedCluster& cluster : group.clusters) {
+      ops += static_cast<int>(cluster.ops.size());
+    }
+    return ops - LaunchesOf(group);
+  }
+
+  // Fills in what follows from the groups.
+  void Describe(FusedOps* fused) const {
+    const int ops = static_cast<int>(ops_.size());
+    fused->group_of.assign(ops, -1);
+    fused->launched_as.assign(ops, -1);
+    for (size_t g = 0; g < fused->groups.size(); ++g) {
+      fused->saved += SavedBy(fused->groups[g]);
+      for (const FusedCluster& cluster : fused->groups[g].clusters) {
+        for (const int op : cluster.ops) {
+          fused->group_of[op] = static_cast<int>(g);
+        }
+      }
+    }
+    for (const int life : apart_) {
+      fused->apart.push_back(static_cast<size_t>(lives_[life].allocation));
+    }
+    for (int i = 0; i < ops; ++i) {
+      const int g = fused->group_of[i];
+      if (g >= 0 && fused->groups[g].last != i) continue;
+      fused->launched_as[i] = static_cast<int>(fused->launched.size());
+      fused->launched.push_back(g < 0 ? Renamed(ops_[i], i)
+                                      : LaunchedAs(fused->groups[g]));
+    }
+  }
+
+  // A use of a life: not of its place, as the life may be kept apart.
+  MemoryUse Renamed(const MemoryLives::Used& used) const {
+    const uint64_t begin =
+        apart_.contains(used.life)
+            ? 2 * static_cast<uint64_t>(lives_.size() + used.life)
+            : 2 * static_cast<uint64_t>(lives_[used.life].place);
+    return {begin, begin + 1, used.writes};
+  }
+
+  RecordedOp Renamed(const RecordedOp& op, int i) const {
+    RecordedOp renamed;
+    renamed.launches = op.launches;
+    renamed.alone = op.alone;
+    renamed.takes_workspace = op.takes_workspace;
+    for (const MemoryLives::Used& used : lives_.UsedBy(i)) {
+      renamed.uses.push_back(Renamed(used));
+    }
+    return renamed;
+  }
+
+  RecordedOp LaunchedAs(const FusedGroup& group) const {
+    RecordedOp op;
+    op.launches = LaunchesOf(group);
+    for (const FusedCluster& cluster : group.clusters) {
+      for (const int i : cluster.ops) {
+        for (const MemoryLives::Used& used : lives_.UsedBy(i)) {
+          if (IsInner(used.life, cluster.ops)) continue;
+          op.uses.push_back(Renamed(used));
+        }
+      }
+    }
+    return op;
+  }
+
+  const std::vector<RecordedOp>& ops_;
+  const MemoryLives lives_;
+  std::vector<int> alone_;
+  std::vector<Draft> clusters_;     // without ops: has become part of another
+  std::vector<int> cluster_of_;     // by op, or -1
+  absl::flat_hash_set<int> apart_;  // lives
+  uint64_t apart_bytes_ = 0;
+};
+
+}  // namespace
+
+FusedOps FusedOpsOf(const std::vector<RecordedOp>& ops) {
+  return Planner(ops).Run();
+}
+
+const FusedGroup* FusedCalls::Add(int op,
+                                  std::optional<ElementwiseOp> elementwise) {
+  found_[op] = std::move(elementwise);
+  const FusedGroup& group = fused_.groups[fused_.group_of[op]];
+  return group.last == op ? &group : nullptr;
+}
+
+absl::StatusOr<std::vector<FusedCall>> FusedCalls::CallsOf(
+    const FusedGroup& group) const {
+  std::vector<FusedCall> calls;
+  for (const FusedCluster& cluster : group.clusters) {
+    std::vector<ElementwiseOp> ops;
+    for (const int op : cluster.ops) {
+      if (!found_[op]) {
+        return absl::UnimplementedError("an op is not elementwise any more");
+      }
+      ops.push_back(*found_[op]);
+    }
+    TF_ASSIGN_OR_RETURN(calls.emplace_back(), CallOf(group.program, ops));
+  }
+  return calls;
+}
+
+}  // namespace tensorflow::multistream

@@ -1,0 +1,86 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Which elementwise ops of a recorded step become one kernel? Keras's Adam
+// launches twelve small kernels for each variable; nearly all of their time is
+// the start of a kernel. Ops are joined in two directions:
+//
+//   a cluster    ops that hand values to each other, all of one size: a
+//                program (fused_program.h). Values that nothing else uses are
+//                not written to memory.
+//   a group      clusters with the same program: one kernel, whose blocks work
+//                on one cluster each.
+//
+//   recorded   g1  m1-  m1*  m1+=  g2  m2-  m2*  m2+=  x
+//   launched   g1                  g2            F     x
+//
+// A group takes the place of its last op. So no other op between its first and
+// its last op may have to wait for one of the group's: that includes ops that
+// get memory which an op of the group was the last to use. Such memory is kept
+// apart: only the group's op uses it.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_OPS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_OPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_program.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
+
+namespace tensorflow::multistream {
+
+struct FusedCluster {
+  std::vector<int> ops;         // in recorded order
+  std::vector<bool> is_stored;  // for each op: other ops use its result
+};
+
+struct FusedGroup {
+  std::vector<FusedCluster> clusters;
+  FusedProgram program;
+  int last = -1;  // the op whose place it takes
+};
+
+struct FusedOps {
+  std::vector<FusedGroup> groups;
+  std::vector<int> group_of;  // for each recorded op, or -1
+  // Allocations, by number, that must not share memory with others.
+  std::vector<size_t> apart;
+  // The ops as they are launched, a group as one op, and which of them each
+  // recorded op is: -1 for all ops of a group but the last.
+  std::vector<RecordedOp> launched;
+  std::vector<int> launched_as;
+  int saved = 0;  // launches
+};
+
+// Finds groups in `ops`, which are in recorded order.
+FusedOps FusedOpsOf(const std::vector<RecordedOp>& ops);
+
+// Collects a group's calls while a step with fused ops is run again, in which
+// the ops have other addresses.
+class FusedCalls {
+ public:
+  explicit FusedCalls(const FusedOps& fused)
+      : fused_(fused), found_(fused.group_of.size()) {}
+
+  // Call for each op of a group, after it has run. Returns the group if `op` is
+  // its last op, else null.
+  const FusedGroup* Add(int op, std::optional<ElementwiseOp> elementwise);
+
+  // The calls of a group of which all ops have been added. An error if an op is
+  // not the one it was.
+  absl::StatusOr<std::vector<FusedCall>> CallsOf(const FusedGroup& group) const;
+
+ private:
+  const FusedOps& fused_;
+  std::vector<std::optional<ElementwiseOp>> found_;  // by op
+};
+
+}  // namespace tensorflow::multistream
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_OPS_H_

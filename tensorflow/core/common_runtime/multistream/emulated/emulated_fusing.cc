@@ -1,0 +1,60 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_fusing.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_program.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/elementwise.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+// On a GPU a result that is not written is whatever the memory had before.
+constexpr char kRubbish = static_cast<char>(0xB9);
+
+}  // namespace
+
+int EmulatedFusing::Fused() const {
+  if (call_ >= op_of_call_.size()) return -1;
+  const int op = op_of_call_[call_];
+  return op >= 0 && fused_.group_of[op] >= 0 ? op : -1;
+}
+
+void EmulatedFusing::Begins(const LaunchedOp& op) {
+  before_.clear();
+  if (Fused() < 0 || !op.elementwise) return;
+  for (const auto& [address, is_scalar] : op.elementwise->operands) {
+    if (is_scalar) continue;
+    before_[address] = std::string(reinterpret_cast<const char*>(address),
+                                   op.elementwise->elements * sizeof(float));
+  }
+}
+
+void EmulatedFusing::Launched(LaunchedOp op) {
+  const int fused = Fused();
+  ++call_;
+  if (fused < 0 || !status_.ok()) return;
+  if (op.elementwise) {
+    const uint64_t result = op.elementwise->result;
+    auto* at = reinterpret_cast<char*>(result);
+    const size_t bytes = op.elementwise->elements * sizeof(float);
+    const auto operand = before_.find(result);
+    if (operand == before_.end()) {
+      std::memset(at, kRubbish, bytes);
+    } else {
+      std::memcpy(at, operand->second.data(), bytes);
+    }
+  }
+  const FusedGroup* group = calls_.Add(fused, std::move(op.elementwise));
+  if (group == nullptr) return;
+  const absl::StatusOr<std::vector<FusedCall>> calls = calls_.CallsOf(*group);
+  status_ = calls.status();
+  if (!calls.ok()) return;
+  for (const FusedCall& call : *calls) RunFused(group->program, call);
+}
+
+}  // namespace tensorflow::multistream
