@@ -77,7 +77,7 @@ class Planner {
     for (int i = 0; i < static_cast<int>(ops_.size()); ++i) {
       const RecordedOp& op = ops_[i];
       if (!op.elementwise || op.alone || op.launches != 1) continue;
-      std::vector<int> from = MadeOperandsOf(i);
+      std::vector<int> from = ClustersBefore(i);
       Draft draft;
       bool joined = TryJoin(from, i, &draft);
       for (size_t k = 0; !joined && from.size() > 1 && k < from.size(); ++k) {
@@ -96,9 +96,9 @@ class Planner {
     }
   }
 
-  // The clusters, latest first, that have made operands of the op or used the
-  // variable before the op changes it.
-  std::vector<int> MadeOperandsOf(int i) const {
+  // The clusters, latest first, that have made operands of the op, or have read
+  // what the op overwrites.
+  std::vector<int> ClustersBefore(int i) const {
     const ElementwiseOp& op = *ops_[i].elementwise;
     std::set<int, std::greater<int>> from;
     for (const auto& [address, is_scalar] : op.operands) {
@@ -114,6 +114,15 @@ class Planner {
       const ElementwiseOp& made = *ops_[writer].elementwise;
       if (made.result == address && made.elements == op.elements) {
         from.insert(cluster_of_[writer]);
+      }
+    }
+    const int overwritten = lives_.Find(i, op.result);
+    if (overwritten < 0) return {from.begin(), from.end()};
+    for (const Life::User& user : lives_[overwritten].users) {
+      if (user.op >= i) break;
+      if (cluster_of_[user.op] >= 0 &&
+          ops_[user.op].elementwise->elements == op.elements) {
+        from.insert(cluster_of_[user.op]);
       }
     }
     return {from.begin(), from.end()};
