@@ -202,15 +202,16 @@ class DirectFunction::CallOnDevice : public RendezvousInterface,
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
-std::vector<DirectFunction::Handle> DirectFunction::InstantiationsOf(
+std::vector<DirectFunction::Instantiated> DirectFunction::InstantiationsOf(
     TFE_Context* context, const std::string& function) {
   ProcessFunctionLibraryRuntime* functions = ContextOf(context)->pflr();
-  std::vector<Handle> handles;
+  std::vector<Instantiated> all;
   mutex_lock lock(functions->*LockOfInstantiations(nullptr));
   for (const auto& [handle, data] : functions->*InstantiationsMember(nullptr)) {
-    if (data->function_name_ == function) handles.push_back(handle);
+    if (data->function_name_ != function) continue;
+    all.push_back({handle, data->function_key_});
   }
-  return handles;
+  return all;
 }
 
 absl::StatusOr<std::unique_ptr<DirectFunction>> DirectFunction::Make(
@@ -420,20 +421,27 @@ bool DirectFunctions::IsKnown(const char* device) const {
   return functions_.contains(KeyOf(device));
 }
 
-void DirectFunctions::Add(const char* device,
-                          const std::vector<DirectFunction::Handle>& before) {
-  const std::vector<DirectFunction::Handle> all = Instantiations();
-  std::vector<DirectFunction::Handle> added;
-  absl::c_copy_if(all, std::back_inserter(added),
-                  [&](const DirectFunction::Handle handle) {
-                    return !absl::c_linear_search(before, handle);
-                  });
+void DirectFunctions::Add(
+    const char* device,
+    const std::vector<DirectFunction::Instantiated>& before) {
+  using Instantiated = DirectFunction::Instantiated;
+  const std::vector<Instantiated> all = Instantiations();
+  std::vector<Instantiated> added;
+  absl::c_copy_if(all, std::back_inserter(added), [&](const Instantiated& it) {
+    return absl::c_none_of(before, [&it](const Instantiated& other) {
+      return other.handle == it.handle;
+    });
+  });
   // Scopes of several devices may have one instantiation.
   if (added.empty()) added = all;
+  const bool are_equal =
+      !added.empty() && absl::c_all_of(added, [&](const Instantiated& it) {
+        return it.key == added[0].key;
+      });
   absl::StatusOr<std::unique_ptr<DirectFunction>> made =
-      added.size() == 1
-          ? DirectFunction::Make(context_, added[0], arguments_, captures_)
-          : Refused(absl::StrCat(added.size(), " instantiations"));
+      are_equal ? DirectFunction::Make(context_, added[0].handle, arguments_,
+                                       captures_)
+                : Refused(absl::StrCat(added.size(), " instantiations"));
   if (!made.ok()) {
     VLOG(1) << function_ << " is not called directly: " << made.status();
     made = nullptr;

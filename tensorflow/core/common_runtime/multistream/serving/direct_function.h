@@ -49,9 +49,14 @@ class DirectFunction {
     const Device* device = nullptr;
   };
 
-  // The instantiations that the context has of a function.
-  static std::vector<Handle> InstantiationsOf(TFE_Context* context,
-                                              const std::string& function);
+  // The instantiations that the context has of a function. Those with equal
+  // keys are equal: threads have made them at the same time.
+  struct Instantiated {
+    Handle handle;
+    std::string key;
+  };
+  static std::vector<Instantiated> InstantiationsOf(
+      TFE_Context* context, const std::string& function);
 
   // The function takes `arguments` tensors at each call, then `captures`.
   // Unimplemented says why the instantiation cannot be called directly.
@@ -136,7 +141,7 @@ class DirectFunctions {
       call();
       return;
     }
-    const std::vector<DirectFunction::Handle> before = Instantiations();
+    const std::vector<DirectFunction::Instantiated> before = Instantiations();
     if (call()) Add(device, before);
     learn_mu_.Unlock();
   }
@@ -145,12 +150,12 @@ class DirectFunctions {
   static absl::string_view KeyOf(const char* device) {
     return device == nullptr ? "" : device;
   }
-  std::vector<DirectFunction::Handle> Instantiations() const {
+  std::vector<DirectFunction::Instantiated> Instantiations() const {
     return DirectFunction::InstantiationsOf(context_, function_);
   }
   bool IsKnown(const char* device) const;
   void Add(const char* device,
-           const std::vector<DirectFunction::Handle>& before);
+           const std::vector<DirectFunction::Instantiated>& before);
 
   TFE_Context* const context_;
   const std::string function_;
