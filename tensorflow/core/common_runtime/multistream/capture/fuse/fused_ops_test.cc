@@ -208,10 +208,19 @@ TEST(FusedOpsTest, RandomSteps) {
       if (kind == 0) {
         value = step.Other({any(), any()}, uses);
       } else if (kind == 1 && below(8) == 0) {
-        const int of = live.empty() ? 0 : live[below(live.size())].first;
-        step.Alone(below(kVariables), of);
+        step.Alone(below(kVariables), any());
+      } else if (kind == 1 && below(6) == 0) {
+        const int of = any();
+        step.Other({of}, 0);
+        step.UseNextBlockOf(of);
       } else if (kind == 1) {
         step.Other({any()}, 0);
+      } else if (kind == 3 && below(4) == 0) {
+        const int of = live.empty() || below(2) == 0
+                           ? below(kVariables)
+                           : live[below(live.size())].first;
+        value = step.Elementwise(Arithmetic::kMultiply,
+                                 {any(), step.FirstOf(of)}, uses);
       } else if (kind == 2) {
         step.Assign(below(2) ? Arithmetic::kAdd : Arithmetic::kSubtract,
                     below(kVariables), any());

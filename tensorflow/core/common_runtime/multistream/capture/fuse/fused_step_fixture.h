@@ -72,6 +72,21 @@ class FusedStep {
                        false, whole.allocation});
     return static_cast<int>(values_.size()) - 1;
   }
+  // The first element of a value, as a scalar.
+  int FirstOf(int of) {
+    Value first = values_[of];
+    values_[of].uses += 1 << 20;
+    first.uses = 1 << 20;
+    first.is_scalar = true;
+    values_.push_back(first);
+    return static_cast<int>(values_.size()) - 1;
+  }
+  // From now on an op is said to use the next block, too, as one with memory
+  // that is not known exactly.
+  void UseNextBlockOf(int value) {
+    const uint64_t begin = values_[value].address / kBlock * kBlock;
+    ops_.back().uses.push_back({begin, begin + 2 * kBlock, false});
+  }
   // Changes a variable.
   void Assign(Arithmetic arithmetic, int variable, int value) {
     Add(arithmetic, {variable, value}, variable);
@@ -81,12 +96,15 @@ class FusedStep {
     Add(std::nullopt, operands, result);
     return result;
   }
-  // An op of which nothing is known: it copies a value into a variable.
+  // An op of which nothing is known: it copies a value, for which that may be
+  // the last use, into a variable.
   void Alone(int variable = 0, int value = 0) {
     RecordedOp& op = ops_.emplace_back();
     op.alone = true;
     op.launches = 1;
+    op.freed = std::exchange(freed_, {});
     does_.push_back({std::nullopt, {values_[value]}, values_[variable]});
+    Release(value);
   }
 
   const std::vector<RecordedOp>& ops() const { return ops_; }
@@ -197,15 +215,20 @@ class FusedStep {
     op.uses = UsesOf(all);
     if (arithmetic) op.elementwise = all;
     for (const int operand : operands) {
-      Value& value = values_[operand];
-      if (--value.uses != 0) continue;
-      free_.insert(value.address);
-      freed_.push_back(static_cast<size_t>(value.allocation));
+      Release(operand);
     }
     if (values_[result].uses == 0) {
       results_.push_back(values_[result].address);  // is an output
       values_[result].uses = 1 << 20;
     }
+  }
+
+  // A use of the value less.
+  void Release(int i) {
+    Value& value = values_[i];
+    if (--value.uses != 0) return;
+    free_.insert(value.address);
+    freed_.push_back(static_cast<size_t>(value.allocation));
   }
 
   static ElementwiseOp AsOp(const Does& does) {

@@ -53,7 +53,8 @@ class RecordingMemory::Part : public Allocator {
     // needed, so a repeat hands out the block again.
     if (block.users > 0) {
       --block.users;
-      freed_.push_back(block.number);
+      // Else it is not known which of them has been deleted.
+      if (block.earlier_users == 0) freed_.push_back(block.number);
     } else {
       --block.earlier_users;
     }

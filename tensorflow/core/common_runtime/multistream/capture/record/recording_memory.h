@@ -78,8 +78,8 @@ class RecordingMemory {
   Spans All() const;
   // The device memory given out in the current run since the last TakeGiven.
   std::vector<Allocation> TakeGiven();
-  // Numbers of the allocations of the current run that have been freed since
-  // the last TakeFreed.
+  // Numbers of the allocations of the current run that have surely been freed
+  // since the last TakeFreed.
   std::vector<size_t> TakeFreed();
 
   // From the next repeat on, each of these allocations gets memory of its own,

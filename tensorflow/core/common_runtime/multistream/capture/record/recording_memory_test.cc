@@ -244,6 +244,31 @@ TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
   Free(input);
 }
 
+TEST_F(RecordingMemoryTest, WhatARunHasFreedIsToldOnce) {
+  using Numbers = std::vector<size_t>;
+  void* input = Take(100);
+  memory_->Start();
+  for (int run = 0; run < 2; ++run) {
+    void* a = Take(1000);
+    void* b = TakeAndFree(50);
+    EXPECT_EQ(memory_->TakeFreed(), Numbers({1}));
+    EXPECT_EQ(memory_->TakeFreed(), Numbers());
+    Free(a);
+    EXPECT_EQ(TakeAndFree(50), b);
+    EXPECT_EQ(memory_->TakeFreed(), Numbers({0, 2}));
+    memory_->Repeat();
+  }
+  // A tensor of an earlier run is deleted, or that of this run.
+  void* a = Take(1000);
+  memory_->Repeat();
+  EXPECT_EQ(Take(1000), a);
+  Free(a);
+  EXPECT_EQ(memory_->TakeFreed(), Numbers());
+  Free(a);
+  EXPECT_EQ(memory_->TakeFreed(), Numbers());
+  Free(input);
+}
+
 TEST_F(RecordingMemoryTest, AllocationsThatAreKeptApartGetMemoryOfTheirOwn) {
   void* input = Take(100);
   memory_->Start();
