@@ -297,8 +297,8 @@ class CudaRecording : public Recording {
     if (!recorder_->fuses()) return std::nullopt;
     FusedOps fused = FusedOpsOf(captured.ops);
     if (fused.saved == 0) return std::nullopt;
-    for (const FusedGroup& group : fused.groups) {
-      if (const absl::Status status = LoadFused(group.program); !status.ok()) {
+    for (const FusedKernel& kernel : fused.kernels) {
+      if (const absl::Status status = LoadFused(kernel.program); !status.ok()) {
         LOG_FIRST_N(WARNING, 1)
             << "Multi-stream: recordings keep their small kernels: " << status;
         return std::nullopt;
@@ -330,7 +330,7 @@ class CudaRecording : public Recording {
     }
     VLOG(1) << "A recording of group " << group_->index() << " has "
             << (*fused)->saved << " launches less, by "
-            << (*fused)->groups.size() << " kernels for several ops; "
+            << (*fused)->kernels.size() << " kernels for several ops; "
             << (*fused)->apart.size() << " allocations are kept apart";
     cuGraphDestroy(std::exchange(*graph, with_fused));
     return absl::OkStatus();

@@ -283,7 +283,7 @@ BranchesOps::BranchesOps(CUstream stream, const CapturedOps& captured,
       launcher_(launcher),
       waits_(std::move(waits)),
       ends_(waits_.size()) {
-  if (fused_ != nullptr) calls_of_groups_.emplace(*fused_);
+  if (fused_ != nullptr) calls_of_kernels_.emplace(*fused_);
 }
 
 bool BranchesOps::IsNextNoOps() const {
@@ -364,21 +364,21 @@ void BranchesOps::After(std::optional<ElementwiseOp> elementwise) {
   if (op < 0) return;
   if (!is_fused) {
     ends_[LaunchedAs(op)] = std::move(ends);
-  } else if (const FusedGroup* group =
-                 calls_of_groups_->Add(op, std::move(elementwise))) {
-    status_ = LaunchGroup(*group, LaunchedAs(op));
+  } else if (const FusedKernel* kernel =
+                 calls_of_kernels_->Add(op, std::move(elementwise))) {
+    status_ = LaunchFused(*kernel, LaunchedAs(op));
   }
 }
 
-absl::Status BranchesOps::LaunchGroup(const FusedGroup& group, int launched) {
+absl::Status BranchesOps::LaunchFused(const FusedKernel& kernel, int launched) {
   TF_ASSIGN_OR_RETURN(const std::vector<FusedCall> all,
-                      calls_of_groups_->CallsOf(group));
-  const size_t most = MostCallsOf(group.program);
+                      calls_of_kernels_->CallsOf(kernel));
+  const size_t most = MostCallsOf(kernel.program);
   absl::Span<const FusedCall> calls(all);
   for (; !calls.empty(); calls.remove_prefix(std::min(most, calls.size()))) {
     TF_RETURN_IF_ERROR(WaitFor(launched));
     TF_RETURN_IF_ERROR(
-        launcher_->Launch(group.program, calls.subspan(0, most)));
+        launcher_->Launch(kernel.program, calls.subspan(0, most)));
     std::vector<CUgraphNode> ends;
     TF_ASSIGN_OR_RETURN(nodes_, CountNodes(&ends));
     ends_[launched].insert(ends_[launched].end(), ends.begin(), ends.end());

@@ -6,8 +6,8 @@
 // op, and which memory they use: the tensors that TensorFlow gives the op, and
 // what its kernels' parameters point to. In the second capture the nodes of
 // each op depend only on the ops that it has to wait for (recorded_order.h).
-// The second capture also launches one kernel in place of a group of
-// elementwise ops (capture/fuse/fused_ops.h), whose own launches are left out.
+// The second capture also launches one kernel in place of many elementwise
+// ops (capture/fuse/fused_ops.h), whose own launches are left out.
 //
 // The addresses that a launch uses are in its parameters, or in data that is
 // copied to the GPU for that launch. There is no other place for them, since in
@@ -96,8 +96,7 @@ class CapturesOps : public OpWatcher {
   std::vector<size_t> freed_;
 };
 
-// Launches one kernel for a group of elementwise ops, on the stream that
-// captures.
+// Launches a kernel for many elementwise ops, on the stream that captures.
 class FusedLauncher {
  public:
   virtual ~FusedLauncher() = default;
@@ -105,12 +104,12 @@ class FusedLauncher {
                               absl::Span<const FusedCall> calls) = 0;
 };
 
-// Watches a second capture, and gives the graph its branches, and its groups of
-// elementwise ops.
+// Watches a second capture, and gives the graph its branches, and its kernels
+// for many elementwise ops.
 class BranchesOps : public OpWatcher {
  public:
-  // `fused`: null, or the groups. `waits` are of the ops as launched
-  // (FusedOps). `launcher` may be null if there are no groups.
+  // `fused` may be null. `waits` are of the ops as launched (FusedOps).
+  // `launcher` may be null if `fused` is.
   BranchesOps(CUstream stream, const CapturedOps& captured,
               const FusedOps* fused, FusedLauncher* launcher,
               std::vector<std::vector<int>> waits);
@@ -126,10 +125,10 @@ class BranchesOps : public OpWatcher {
   void Before();
   void After(std::optional<ElementwiseOp> elementwise);
   bool IsNextNoOps() const;
-  bool IsFused(int op) const { return fused_ && fused_->group_of[op] >= 0; }
+  bool IsFused(int op) const { return fused_ && fused_->kernel_of[op] >= 0; }
   int LaunchedAs(int op) const { return fused_ ? fused_->launched_as[op] : op; }
   absl::Status WaitFor(int launched);
-  absl::Status LaunchGroup(const FusedGroup& group, int launched);
+  absl::Status LaunchFused(const FusedKernel& kernel, int launched);
   absl::StatusOr<size_t> CountNodes(std::vector<CUgraphNode>* ends);
 
   const CUstream stream_;
@@ -138,8 +137,8 @@ class BranchesOps : public OpWatcher {
   FusedLauncher* const launcher_;
   const std::vector<std::vector<int>> waits_;
   absl::Status status_;
-  std::optional<FusedCalls> calls_of_groups_;
-  std::optional<SkippedLaunches> skipped_;      // while an op of a group runs
+  std::optional<FusedCalls> calls_of_kernels_;
+  std::optional<SkippedLaunches> skipped_;      // while an op of one runs
   std::vector<std::vector<CUgraphNode>> ends_;  // last nodes of each launch
   size_t call_ = 0;
   size_t nodes_ = 0;

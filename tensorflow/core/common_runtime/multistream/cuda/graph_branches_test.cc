@@ -75,12 +75,12 @@ TEST_F(BranchesOpsTest, AnOpOfSeveralStreamsEndsWhereAllOfThemDo) {
 
 // Ten updates of variables, each of a value that is made before it, and a
 // reader of the first variable.
-class GroupsOfOpsTest : public BranchesOpsTest {
+class FusedKernelsOfOpsTest : public BranchesOpsTest {
  protected:
   static constexpr int kUpdates = 10;
   static constexpr uint64_t kEach = 64;
 
-  GroupsOfOpsTest() {
+  FusedKernelsOfOpsTest() {
     for (int i = 0; i < kUpdates; ++i) values_.push_back(Take(kEach));
   }
 
@@ -115,10 +115,10 @@ class GroupsOfOpsTest : public BranchesOpsTest {
   std::vector<uint64_t> values_;
 };
 
-TEST_F(GroupsOfOpsTest, AGroupIsOneKernelThatWaitsForWhatItsOpsNeed) {
+TEST_F(FusedKernelsOfOpsTest, AFusedKernelWaitsForWhatItsOpsNeed) {
   const CapturedOps captured = Captured();
   const FusedOps fused = FusedOpsOf(captured.ops);
-  ASSERT_EQ(fused.groups.size(), 1);
+  ASSERT_EQ(fused.kernels.size(), 1);
   FakeStream stream;
   class Launcher : public FusedLauncher {
    public:
@@ -148,7 +148,7 @@ TEST_F(GroupsOfOpsTest, AGroupIsOneKernelThatWaitsForWhatItsOpsNeed) {
   EXPECT_EQ(stream.edges(), edges);
 }
 
-TEST_F(GroupsOfOpsTest, KernelsThatAreLaunchedAllTheSameAreAnError) {
+TEST_F(FusedKernelsOfOpsTest, KernelsThatAreLaunchedAllTheSameAreAnError) {
   const CapturedOps captured = Captured();
   const FusedOps fused = FusedOpsOf(captured.ops);
   FakeStream stream;

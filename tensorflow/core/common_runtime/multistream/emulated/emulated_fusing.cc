@@ -21,7 +21,7 @@ constexpr char kRubbish = static_cast<char>(0xB9);
 int EmulatedFusing::Fused() const {
   if (call_ >= op_of_call_.size()) return -1;
   const int op = op_of_call_[call_];
-  return op >= 0 && fused_.group_of[op] >= 0 ? op : -1;
+  return op >= 0 && fused_.kernel_of[op] >= 0 ? op : -1;
 }
 
 void EmulatedFusing::Begins(const LaunchedOp& op) {
@@ -49,12 +49,12 @@ void EmulatedFusing::Launched(LaunchedOp op) {
       std::memcpy(at, operand->second.data(), bytes);
     }
   }
-  const FusedGroup* group = calls_.Add(fused, std::move(op.elementwise));
-  if (group == nullptr) return;
-  const absl::StatusOr<std::vector<FusedCall>> calls = calls_.CallsOf(*group);
+  const FusedKernel* kernel = calls_.Add(fused, std::move(op.elementwise));
+  if (kernel == nullptr) return;
+  const absl::StatusOr<std::vector<FusedCall>> calls = calls_.CallsOf(*kernel);
   status_ = calls.status();
   if (!calls.ok()) return;
-  for (const FusedCall& call : *calls) RunFused(group->program, call);
+  for (const FusedCall& call : *calls) RunFused(kernel->program, call);
 }
 
 }  // namespace tensorflow::multistream

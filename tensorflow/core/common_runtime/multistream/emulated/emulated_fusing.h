@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does an emulated GPU launch groups of elementwise ops as one kernel
-// (capture/fuse/fused_ops.h)? It runs all ops again, and undoes what an op of a
-// group has written. The group's program runs when its last op has run.
+// How does an emulated GPU launch one kernel for many elementwise ops
+// (capture/fuse/fused_ops.h)? It runs all ops again, and undoes what an op of
+// the kernel has written. The kernel's program runs when its last op has run.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_FUSING_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_FUSING_H_
@@ -27,14 +27,14 @@ class EmulatedFusing : public OpWatcher {
   EmulatedFusing(const FusedOps& fused, const std::vector<int>& op_of_call)
       : fused_(fused), op_of_call_(op_of_call), calls_(fused) {}
 
-  // An error if the ops were not those of the groups.
+  // An error if the ops were not those of the kernels.
   const absl::Status& status() const { return status_; }
 
   void Begins(const LaunchedOp& op) override;
   void Launched(LaunchedOp op) override;
 
  private:
-  // The op of the current call if it is one of a group, else -1.
+  // The op of the current call if it is one of a kernel, else -1.
   int Fused() const;
 
   const FusedOps& fused_;

@@ -254,7 +254,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
         return absl::OkStatus();
       }
       VLOG(1) << "A recording has " << fused.saved << " launches less, by "
-              << fused.groups.size() << " kernels for several ops; "
+              << fused.kernels.size() << " kernels for several ops; "
               << fused.apart.size() << " allocations are kept apart";
       fused_ = std::move(fused);
       op_of_call_ = std::move(op_of_call);

@@ -22,13 +22,15 @@ namespace {
 constexpr int kFewestSaved = 8;
 constexpr size_t kMostOpsOfCluster = 64;
 constexpr size_t kMostSlots = 32;
+// A kernel counts elements in 32 bits.
+constexpr int64_t kMostElements = int64_t{1} << 30;
 // Larger clusters do not wait for others: the start of a kernel is a small part
 // of its time.
-constexpr int64_t kMostElementsOfGroup = int64_t{1} << 20;
+constexpr int64_t kMostElementsOfKernel = int64_t{1} << 20;
 // The most memory that is kept apart.
 constexpr uint64_t kMostApartBytes = uint64_t{64} << 20;
 
-// A cluster while groups are looked for.
+// A cluster while kernels are looked for.
 struct Draft {
   std::vector<int> ops;  // sorted
   // The first op that has to wait for one of the cluster's, wherever its memory
@@ -57,13 +59,13 @@ class Planner {
   FusedOps Run() {
     FindClusters();
     FusedOps fused;
-    fused.groups = Worthwhile(FindGroups());
+    fused.kernels = Worthwhile(FindKernels());
     Describe(&fused);
     return fused;
   }
 
  private:
-  // A group while it grows.
+  // A kernel while it grows.
   struct Growing {
     std::vector<int> clusters;
     int last = -1;
@@ -76,7 +78,10 @@ class Planner {
   void FindClusters() {
     for (int i = 0; i < static_cast<int>(ops_.size()); ++i) {
       const RecordedOp& op = ops_[i];
-      if (!op.elementwise || op.alone || op.launches != 1) continue;
+      if (!op.elementwise || op.alone || op.launches != 1 ||
+          op.elementwise->elements > kMostElements) {
+        continue;
+      }
       std::vector<int> from = ClustersBefore(i);
       Draft draft;
       bool joined = TryJoin(from, i, &draft);
@@ -197,12 +202,14 @@ class Planner {
     });
   }
 
-  // Whether all users of the life are among `ops`, which are sorted, so that
-  // its values need no memory. An op of which nothing is known may use it while
-  // it lives.
+  // Whether all users of the life are among `ops`, which are sorted, and the
+  // first one makes its value, so that its values need no memory. An op of
+  // which nothing is known may use it while it lives.
   bool IsInner(int life, const std::vector<int>& ops) const {
     const Life& it = lives_[life];
-    if (it.end == kNever || it.allocation < 0) return false;
+    if (it.end == kNever || it.allocation < 0 || !it.users[0].writes) {
+      return false;
+    }
     const auto alone =
         std::upper_bound(alone_.begin(), alone_.end(), it.users[0].op);
     return (alone == alone_.end() || *alone > it.end) &&
@@ -277,9 +284,9 @@ class Planner {
     }
   }
 
-  // Groups.
+  // Kernels.
 
-  std::vector<Growing> FindGroups() {
+  std::vector<Growing> FindKernels() {
     std::vector<int> order;
     for (size_t k = 0; k < clusters_.size(); ++k) {
       if (!clusters_[k].ops.empty()) order.push_back(static_cast<int>(k));
@@ -289,95 +296,95 @@ class Planner {
     });
     apart_.clear();
     apart_bytes_ = 0;
-    std::vector<Growing> groups;
+    std::vector<Growing> kernels;
     std::map<std::string, size_t> open;
     for (const int k : order) {
       const Draft& draft = clusters_[k];
       const std::string key = draft.program.Key();
       const auto known = open.find(key);
       if (known != open.end() && IsSmall(draft) &&
-          Extend(&groups[known->second], k)) {
+          Extend(&kernels[known->second], k)) {
         continue;
       }
       Growing alone;
       if (!Extend(&alone, k)) continue;
-      if (IsSmall(draft)) open[key] = groups.size();
-      groups.push_back(std::move(alone));
+      if (IsSmall(draft)) open[key] = kernels.size();
+      kernels.push_back(std::move(alone));
     }
-    return groups;
+    return kernels;
   }
 
   bool IsSmall(const Draft& draft) const {
-    return ops_[draft.last()].elementwise->elements <= kMostElementsOfGroup;
+    return ops_[draft.last()].elementwise->elements <= kMostElementsOfKernel;
   }
 
-  bool Extend(Growing* group, int k) {
+  bool Extend(Growing* kernel, int k) {
     const Draft& added = clusters_[k];
-    const int waits_anyway = std::min(group->waits_anyway, added.waits_anyway);
+    const int waits_anyway = std::min(kernel->waits_anyway, added.waits_anyway);
     if (waits_anyway <= added.last()) return false;
-    std::vector<Draft::Reuse> reuses = group->reuses;
+    std::vector<Draft::Reuse> reuses = kernel->reuses;
     reuses.insert(reuses.end(), added.reuses.begin(), added.reuses.end());
     std::vector<int> apart;
     if (!CanBeApart(reuses, added.last(), &apart)) return false;
     KeepApart(apart);
-    group->clusters.push_back(k);
-    group->last = added.last();
-    group->waits_anyway = waits_anyway;
-    group->reuses = std::move(reuses);
+    kernel->clusters.push_back(k);
+    kernel->last = added.last();
+    kernel->waits_anyway = waits_anyway;
+    kernel->reuses = std::move(reuses);
     return true;
   }
 
-  // The groups of programs that save enough launches.
-  std::vector<FusedGroup> Worthwhile(const std::vector<Growing>& groups) {
+  // The kernels of programs that save enough launches.
+  std::vector<FusedKernel> Worthwhile(const std::vector<Growing>& kernels) {
     std::map<std::string, int> saved;
-    std::vector<FusedGroup> all;
-    for (const Growing& growing : groups) {
-      FusedGroup group;
+    std::vector<FusedKernel> all;
+    for (const Growing& growing : kernels) {
+      FusedKernel kernel;
       for (const int k : growing.clusters) {
-        group.clusters.push_back({clusters_[k].ops, clusters_[k].is_stored});
+        kernel.clusters.push_back({clusters_[k].ops, clusters_[k].is_stored});
       }
-      group.program = clusters_[growing.clusters[0]].program;
-      group.last = growing.last;
-      saved[group.program.Key()] += SavedBy(group);
-      all.push_back(std::move(group));
+      kernel.program = clusters_[growing.clusters[0]].program;
+      kernel.last = growing.last;
+      saved[kernel.program.Key()] += SavedBy(kernel);
+      all.push_back(std::move(kernel));
     }
-    std::vector<FusedGroup> kept;
+    std::vector<FusedKernel> kept;
     apart_.clear();
     apart_bytes_ = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       if (SavedBy(all[i]) < 1) continue;
       if (saved[all[i].program.Key()] < kFewestSaved) continue;
-      for (const auto& [op, life] : groups[i].reuses) {
-        if (op <= groups[i].last) KeepApart({life});
+      for (const auto& [op, life] : kernels[i].reuses) {
+        if (op <= kernels[i].last) KeepApart({life});
       }
       kept.push_back(std::move(all[i]));
     }
     return kept;
   }
 
-  static int LaunchesOf(const FusedGroup& group) {
-    const int most = MostCallsOf(group.program);
-    return (static_cast<int>(group.clusters.size()) + most - 1) / most;
+  static int LaunchesOf(const FusedKernel& kernel) {
+    const int most = MostCallsOf(kernel.program);
+    return (static_cast<int>(kernel.clusters.size()) + most - 1) / most;
   }
 
-  static int SavedBy(const FusedGroup& group) {
+  static int SavedBy(const FusedKernel& kernel) {
     int ops = 0;
-    for (const FusedCluster& cluster : group.clusters) {
+    for (const FusedCluster& cluster : kernel.clusters) {
       ops += static_cast<int>(cluster.ops.size());
     }
-    return ops - LaunchesOf(group);
+    return ops - LaunchesOf(kernel);
   }
 
-  // Fills in what follows from the groups.
+  // Fills in what follows from the kernels.
   void Describe(FusedOps* fused) const {
     const int ops = static_cast<int>(ops_.size());
-    fused->group_of.assign(ops, -1);
+    fused->kernel_of.assign(ops, -1);
     fused->launched_as.assign(ops, -1);
-    for (size_t g = 0; g < fused->groups.size(); ++g) {
-      fused->saved += SavedBy(fused->groups[g]);
-      for (const FusedCluster& cluster : fused->groups[g].clusters) {
+    for (size_t g = 0; g < fused->kernels.size(); ++g) {
+      fused->saved += SavedBy(fused->kernels[g]);
+      for (const FusedCluster& cluster : fused->kernels[g].clusters) {
         for (const int op : cluster.ops) {
-          fused->group_of[op] = static_cast<int>(g);
+          fused->kernel_of[op] = static_cast<int>(g);
         }
       }
     }
@@ -385,11 +392,11 @@ class Planner {
       fused->apart.push_back(static_cast<size_t>(lives_[life].allocation));
     }
     for (int i = 0; i < ops; ++i) {
-      const int g = fused->group_of[i];
-      if (g >= 0 && fused->groups[g].last != i) continue;
+      const int g = fused->kernel_of[i];
+      if (g >= 0 && fused->kernels[g].last != i) continue;
       fused->launched_as[i] = static_cast<int>(fused->launched.size());
       fused->launched.push_back(g < 0 ? Renamed(ops_[i], i)
-                                      : LaunchedAs(fused->groups[g]));
+                                      : LaunchedAs(fused->kernels[g]));
     }
   }
 
@@ -413,10 +420,10 @@ class Planner {
     return renamed;
   }
 
-  RecordedOp LaunchedAs(const FusedGroup& group) const {
+  RecordedOp LaunchedAs(const FusedKernel& kernel) const {
     RecordedOp op;
-    op.launches = LaunchesOf(group);
-    for (const FusedCluster& cluster : group.clusters) {
+    op.launches = LaunchesOf(kernel);
+    for (const FusedCluster& cluster : kernel.clusters) {
       for (const int i : cluster.ops) {
         for (const MemoryLives::Used& used : lives_.UsedBy(i)) {
           if (IsInner(used.life, cluster.ops)) continue;
@@ -442,17 +449,17 @@ FusedOps FusedOpsOf(const std::vector<RecordedOp>& ops) {
   return Planner(ops).Run();
 }
 
-const FusedGroup* FusedCalls::Add(int op,
-                                  std::optional<ElementwiseOp> elementwise) {
+const FusedKernel* FusedCalls::Add(int op,
+                                   std::optional<ElementwiseOp> elementwise) {
   found_[op] = std::move(elementwise);
-  const FusedGroup& group = fused_.groups[fused_.group_of[op]];
-  return group.last == op ? &group : nullptr;
+  const FusedKernel& kernel = fused_.kernels[fused_.kernel_of[op]];
+  return kernel.last == op ? &kernel : nullptr;
 }
 
 absl::StatusOr<std::vector<FusedCall>> FusedCalls::CallsOf(
-    const FusedGroup& group) const {
+    const FusedKernel& kernel) const {
   std::vector<FusedCall> calls;
-  for (const FusedCluster& cluster : group.clusters) {
+  for (const FusedCluster& cluster : kernel.clusters) {
     std::vector<ElementwiseOp> ops;
     for (const int op : cluster.ops) {
       if (!found_[op]) {
@@ -460,7 +467,7 @@ absl::StatusOr<std::vector<FusedCall>> FusedCalls::CallsOf(
       }
       ops.push_back(*found_[op]);
     }
-    TF_ASSIGN_OR_RETURN(calls.emplace_back(), CallOf(group.program, ops));
+    TF_ASSIGN_OR_RETURN(calls.emplace_back(), CallOf(kernel.program, ops));
   }
   return calls;
 }

@@ -5,19 +5,19 @@
 // launches twelve small kernels for each variable; nearly all of their time is
 // the start of a kernel. Ops are joined in two directions:
 //
-//   a cluster    ops that hand values to each other, all of one size: a
-//                program (fused_program.h). Values that nothing else uses are
-//                not written to memory.
-//   a group      clusters with the same program: one kernel, whose blocks work
-//                on one cluster each.
+//   a cluster   ops that hand values to each other, all of one size, are a
+//               program (fused_program.h): vertical fusion. Values that nothing
+//               else uses are not written to memory.
+//   a kernel    clusters with the same program are one launch, whose blocks
+//               work on one cluster each: horizontal fusion.
 //
 //   recorded   g1  m1-  m1*  m1+=  g2  m2-  m2*  m2+=  x
-//   launched   g1                  g2            F     x
+//   launched   g1                  g2            K     x
 //
-// A group takes the place of its last op. So no other op between its first and
-// its last op may have to wait for one of the group's: that includes ops that
-// get memory which an op of the group was the last to use. Such memory is kept
-// apart: only the group's op uses it.
+// A kernel takes the place of its last op. So no other op between its first and
+// its last op may have to wait for one of its ops. That includes ops that get
+// memory which one of its ops was the last to use: such memory is kept apart,
+// so that no other op gets it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_OPS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_OPS_H_
@@ -40,41 +40,42 @@ struct FusedCluster {
   std::vector<bool> is_stored;  // for each op: other ops use its result
 };
 
-struct FusedGroup {
+struct FusedKernel {
   std::vector<FusedCluster> clusters;
   FusedProgram program;
   int last = -1;  // the op whose place it takes
 };
 
 struct FusedOps {
-  std::vector<FusedGroup> groups;
-  std::vector<int> group_of;  // for each recorded op, or -1
+  std::vector<FusedKernel> kernels;
+  std::vector<int> kernel_of;  // for each recorded op, or -1
   // Allocations, by number, that must not share memory with others.
   std::vector<size_t> apart;
-  // The ops as they are launched, a group as one op, and which of them each
-  // recorded op is: -1 for all ops of a group but the last.
+  // The ops as they are launched, a kernel as one op, and which of them each
+  // recorded op is: -1 for all ops of a kernel but its last.
   std::vector<RecordedOp> launched;
   std::vector<int> launched_as;
   int saved = 0;  // launches
 };
 
-// Finds groups in `ops`, which are in recorded order.
+// Finds the kernels of `ops`, which are in recorded order.
 FusedOps FusedOpsOf(const std::vector<RecordedOp>& ops);
 
-// Collects a group's calls while a step with fused ops is run again, in which
+// Collects a kernel's calls while a step with fused ops is run again, in which
 // the ops have other addresses.
 class FusedCalls {
  public:
   explicit FusedCalls(const FusedOps& fused)
-      : fused_(fused), found_(fused.group_of.size()) {}
+      : fused_(fused), found_(fused.kernel_of.size()) {}
 
-  // Call for each op of a group, after it has run. Returns the group if `op` is
-  // its last op, else null.
-  const FusedGroup* Add(int op, std::optional<ElementwiseOp> elementwise);
+  // Call for each op of a kernel, after it has run. Returns the kernel if `op`
+  // is its last op, else null.
+  const FusedKernel* Add(int op, std::optional<ElementwiseOp> elementwise);
 
-  // The calls of a group of which all ops have been added. An error if an op is
-  // not the one it was.
-  absl::StatusOr<std::vector<FusedCall>> CallsOf(const FusedGroup& group) const;
+  // The calls of a kernel of which all ops have been added. An error if an op
+  // is not the one it was.
+  absl::StatusOr<std::vector<FusedCall>> CallsOf(
+      const FusedKernel& kernel) const;
 
  private:
   const FusedOps& fused_;

@@ -49,14 +49,14 @@ TEST(FusedOpsTest, AllUpdatesOfAnOptimizerAreOneKernel) {
   const int c = step.Scalar();
   const int ops = Updates(&step, kUpdates, c);
   const FusedOps fused = FusedOpsOf(step.ops());
-  ASSERT_EQ(fused.groups.size(), 1);
-  const FusedGroup& group = fused.groups[0];
-  EXPECT_EQ(group.clusters.size(), kUpdates);
+  ASSERT_EQ(fused.kernels.size(), 1);
+  const FusedKernel& kernel = fused.kernels[0];
+  EXPECT_EQ(kernel.clusters.size(), kUpdates);
   EXPECT_EQ(fused.saved, ops - 1);
-  EXPECT_EQ(group.last, static_cast<int>(step.ops().size()) - 2);
+  EXPECT_EQ(kernel.last, static_cast<int>(step.ops().size()) - 2);
   // g, m, c and v; the values between have no memory.
   int in_memory = 0;
-  for (const FusedProgram::Slot& slot : group.program.slots) {
+  for (const FusedProgram::Slot& slot : kernel.program.slots) {
     in_memory += slot.is_read || slot.is_written;
   }
   EXPECT_EQ(in_memory, 4);
@@ -66,12 +66,33 @@ TEST(FusedOpsTest, AllUpdatesOfAnOptimizerAreOneKernel) {
   EXPECT_EQ(step.Run(fused, 1), step.Run());
 }
 
+// As Adam squares the gradient, and then takes the difference in its place.
+TEST(FusedOpsTest, WhatReadsAValueJoinsWhatOverwritesTheValue) {
+  constexpr int kUpdates = 4;
+  FusedStep step(1 + 2 * kUpdates);
+  for (int i = 0; i < kUpdates; ++i) {
+    const int m = 1 + 2 * i, v = m + 1;
+    const int g = step.Other({0}, 2);
+    const int square = step.Elementwise(Arithmetic::kSquare, {g}, 1);
+    const int difference = step.Elementwise(Arithmetic::kSubtract, {g, m}, 1,
+                                            /*in_place=*/true);
+    step.Assign(Arithmetic::kAdd, v, square);
+    step.Assign(Arithmetic::kAdd, m, difference);
+  }
+  const FusedOps fused = FusedOpsOf(step.ops());
+  ASSERT_FALSE(fused.kernels.empty());
+  for (const FusedCluster& cluster : fused.kernels[0].clusters) {
+    EXPECT_EQ(cluster.ops.size(), 4);
+  }
+  EXPECT_EQ(step.Run(fused, 1), step.Run());
+}
+
 TEST(FusedOpsTest, WhatSavesFewLaunchesStaysAsItIs) {
   FusedStep step(3);
   const int c = step.Scalar();
   Updates(&step, 1, c);
   const FusedOps fused = FusedOpsOf(step.ops());
-  EXPECT_TRUE(fused.groups.empty());
+  EXPECT_TRUE(fused.kernels.empty());
   EXPECT_EQ(fused.saved, 0);
   EXPECT_TRUE(fused.apart.empty());
   EXPECT_EQ(fused.launched.size(), step.ops().size());
@@ -84,9 +105,9 @@ TEST(FusedOpsTest, NoGroupReachesOverAnOpOfWhichNothingIsKnown) {
   const int c = step.Scalar();
   Updates(&step, kUpdates, c, /*between=*/true);
   const FusedOps fused = FusedOpsOf(step.ops());
-  EXPECT_GE(fused.groups.size(), kUpdates - 1);
-  for (const FusedGroup& group : fused.groups) {
-    EXPECT_EQ(group.clusters.size(), 1);
+  EXPECT_GE(fused.kernels.size(), kUpdates - 1);
+  for (const FusedKernel& kernel : fused.kernels) {
+    EXPECT_EQ(kernel.clusters.size(), 1);
   }
 }
 
@@ -101,9 +122,9 @@ TEST(FusedOpsTest, AnUpdateIsLaunchedBeforeAReader) {
     step.Other({1}, 0);
   }
   const FusedOps fused = FusedOpsOf(step.ops());
-  EXPECT_EQ(fused.groups.size(), 12);
-  for (const FusedGroup& group : fused.groups) {
-    EXPECT_EQ(group.clusters.size(), 1);
+  EXPECT_EQ(fused.kernels.size(), 12);
+  for (const FusedKernel& kernel : fused.kernels) {
+    EXPECT_EQ(kernel.clusters.size(), 1);
   }
   EXPECT_EQ(step.Run(fused, 1), step.Run());
 }
@@ -116,13 +137,13 @@ TEST(FusedOpsTest, ARepeatedScalarIsNotMadeInTheSameKernel) {
     step.Elementwise(Arithmetic::kMultiply, {x, 0}, 0);
   }
   std::vector<RecordedOp> ops = step.ops();
-  EXPECT_EQ(FusedOpsOf(ops).groups.size(), 1);
+  EXPECT_EQ(FusedOpsOf(ops).kernels.size(), 1);
   for (RecordedOp& op : ops) {
     if (op.elementwise->arithmetic != Arithmetic::kMultiply) continue;
     op.elementwise->operands[0].is_scalar = true;
   }
-  for (const FusedGroup& group : FusedOpsOf(ops).groups) {
-    for (const FusedCluster& cluster : group.clusters) {
+  for (const FusedKernel& kernel : FusedOpsOf(ops).kernels) {
+    for (const FusedCluster& cluster : kernel.clusters) {
       EXPECT_EQ(cluster.ops.size(), 1);
     }
   }
@@ -146,8 +167,8 @@ TEST(FusedOpsTest, AUseThatReachesBeyondABlockKeepsItsMemory) {
   }
   const FusedOps fused = FusedOpsOf(ops);
   EXPECT_TRUE(fused.apart.empty());
-  for (const FusedGroup& group : fused.groups) {
-    EXPECT_EQ(group.clusters.size(), 1);
+  for (const FusedKernel& kernel : fused.kernels) {
+    EXPECT_EQ(kernel.clusters.size(), 1);
   }
 }
 
@@ -157,21 +178,21 @@ TEST(FusedOpsTest, OpsThatAreOthersWhenTheStepRunsAgainAreAnError) {
   const int c = step.Scalar();
   Updates(&step, kUpdates, c);
   const FusedOps fused = FusedOpsOf(step.ops());
-  ASSERT_EQ(fused.groups.size(), 1);
+  ASSERT_EQ(fused.kernels.size(), 1);
   const auto again = [&](auto change) {
     FusedCalls calls(fused);
-    const FusedGroup* last = nullptr;
+    const FusedKernel* last = nullptr;
     for (size_t i = 0; i < step.ops().size(); ++i) {
-      if (fused.group_of[i] < 0) continue;
+      if (fused.kernel_of[i] < 0) continue;
       EXPECT_EQ(last, nullptr);
       std::optional<ElementwiseOp> op = step.ops()[i].elementwise;
       change(static_cast<int>(i), &op);
       last = calls.Add(static_cast<int>(i), op);
     }
-    EXPECT_EQ(last, &fused.groups[0]);
+    EXPECT_EQ(last, &fused.kernels[0]);
     return calls.CallsOf(*last).ok();
   };
-  const int some = fused.groups[0].clusters[2].ops[1];
+  const int some = fused.kernels[0].clusters[2].ops[1];
   EXPECT_TRUE(again([](int, std::optional<ElementwiseOp>*) {}));
   EXPECT_FALSE(again([&](int i, auto* op) {
     if (i == some) op->reset();
@@ -183,7 +204,7 @@ TEST(FusedOpsTest, OpsThatAreOthersWhenTheStepRunsAgainAreAnError) {
 
 // Random steps leave the same values in any order that the waits allow.
 TEST(FusedOpsTest, RandomSteps) {
-  int saved = 0, apart = 0, groups = 0;
+  int saved = 0, apart = 0, kernels = 0;
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     std::minstd_rand random(seed + 1);
     const auto below = [&random](int n) {
@@ -208,7 +229,12 @@ TEST(FusedOpsTest, RandomSteps) {
       if (kind == 0) {
         value = step.Other({any(), any()}, uses);
       } else if (kind == 1 && below(8) == 0) {
-        step.Alone(below(kVariables), any());
+        const int of = any();
+        if (below(2) == 0) {
+          step.Alone(below(kVariables), of);
+        } else {
+          value = step.MadeAlone(of, uses);
+        }
       } else if (kind == 1 && below(6) == 0) {
         const int of = any();
         step.Other({of}, 0);
@@ -245,7 +271,7 @@ TEST(FusedOpsTest, RandomSteps) {
     const FusedOps fused = FusedOpsOf(step.ops());
     saved += fused.saved;
     apart += static_cast<int>(fused.apart.size());
-    groups += static_cast<int>(fused.groups.size());
+    kernels += static_cast<int>(fused.kernels.size());
     for (uint32_t order = 1; order < 4; ++order) {
       const std::vector<float> found = step.Run(fused, order);
       ASSERT_EQ(found.size(), right.size());
@@ -258,7 +284,7 @@ TEST(FusedOpsTest, RandomSteps) {
   // The steps are not so that nothing is tried.
   EXPECT_GT(saved, 5000);
   EXPECT_GT(apart, 500);
-  EXPECT_GT(groups, 500);
+  EXPECT_GT(kernels, 500);
 }
 
 }  // namespace

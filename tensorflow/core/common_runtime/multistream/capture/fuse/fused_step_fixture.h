@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Steps for tests of fused_ops.h, which can be run with and without groups.
+// Steps for tests of fused_ops.h, which can be run with and without fusion.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_STEP_FIXTURE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_STEP_FIXTURE_H_
@@ -97,14 +97,20 @@ class FusedStep {
     return result;
   }
   // An op of which nothing is known: it copies a value, for which that may be
-  // the last use, into a variable.
-  void Alone(int variable = 0, int value = 0) {
+  // the last use, into a variable or new memory.
+  void Alone(int to = 0, int value = 0) {
     RecordedOp& op = ops_.emplace_back();
     op.alone = true;
     op.launches = 1;
+    op.made = std::exchange(made_, {});
     op.freed = std::exchange(freed_, {});
-    does_.push_back({std::nullopt, {values_[value]}, values_[variable]});
+    does_.push_back({std::nullopt, {values_[value]}, values_[to]});
     Release(value);
+  }
+  int MadeAlone(int value, int uses) {
+    const int result = Take(uses);
+    Alone(result, value);
+    return result;
   }
 
   const std::vector<RecordedOp>& ops() const { return ops_; }
@@ -118,7 +124,7 @@ class FusedStep {
     return result;
   }
 
-  // The same with the groups of `fused`, launched in an order that their waits
+  // The same with the kernels of `fused`, launched in an order that their waits
   // allow: a later op first where there is a choice.
   std::vector<float> Run(const FusedOps& fused, uint32_t seed) {
     std::vector<float> had(memory_, memory_ + kFloats);
@@ -128,7 +134,7 @@ class FusedStep {
     for (const size_t number : fused.apart) moved[number] = NewBlock();
     FusedCalls calls(fused);
     for (size_t i = 0; i < ops_.size(); ++i) {
-      const int g = fused.group_of[i];
+      const int g = fused.kernel_of[i];
       if (g >= 0)
         calls.Add(static_cast<int>(i), Moved(static_cast<int>(i), moved));
     }
@@ -151,15 +157,15 @@ class FusedStep {
       const int next = ready[random() % ready.size()];
       done[next] = true;
       const int op = op_of[next];
-      const int g = fused.group_of[op];
+      const int g = fused.kernel_of[op];
       if (g < 0) {
         RunOp(op, moved);
         continue;
       }
-      const auto all = calls.CallsOf(fused.groups[g]);
+      const auto all = calls.CallsOf(fused.kernels[g]);
       EXPECT_TRUE(all.ok()) << all.status();
       for (const FusedCall& call : *all) {
-        RunFused(fused.groups[g].program, call);
+        RunFused(fused.kernels[g].program, call);
       }
     }
     std::vector<float> result = Results();
