@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow::multistream {
 namespace {

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "xla/stream_executor/cuda/cuda_status.h"

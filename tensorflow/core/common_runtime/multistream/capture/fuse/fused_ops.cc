@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/multistream/capture/fuse/memory_lives.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow::multistream {
 namespace {
