@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise ops of a recorded step that are one kernel, with the bits of their own kernels."""
 
-from multistream.testing.kit import run_captured, run_checks
+from multistream.testing.kit import ON_GPU, run_captured, run_checks
 
-_CAPTURE = {"TF_MULTI_STREAM_CAPTURE": "require"}
 _TRAINED = """
 import json, tempfile
 import keras
@@ -65,14 +64,14 @@ def test_each_op_has_its_bits() -> None:
                 want = f(tf.constant(x), tf.constant(y)).numpy()
                 got = captured(tf.constant(x), tf.constant(y)).numpy()
                 differ = got.view(np.uint32) != want.view(np.uint32)
-                if not os.environ.get("TFMS_TEST_GPU"):  # a CPU has many bits for "no number"
+                if not ON_GPU:  # a CPU has many bits for "no number"
                     differ &= ~(np.isnan(got) & np.isnan(want))
                 other = np.flatnonzero(differ)
                 some = [[hex(a.view(np.uint32).flat[i]) for a in (x, y, got, want)]
                         for i in other[:4]]
                 check(not some, f"op {number}, run {run}: {len(other)} differ: {some}")
-        """,
-        **_CAPTURE,
+        """.replace("ON_GPU", str(ON_GPU)),
+        TF_MULTI_STREAM_CAPTURE="require",
     )
 
 

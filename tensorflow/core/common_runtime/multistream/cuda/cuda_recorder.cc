@@ -197,8 +197,9 @@ class CudaRecording : public Recording {
     CUgraph with_branches = nullptr;
     if (status.ok() && captured.ok()) {
       std::optional<FusedOps> fused = Fuse(*captured);
-      if (fused)
+      if (fused) {
         status = CaptureFused(enqueue, *captured, &uses, &graph, &fused);
+      }
       if (status.ok() && recorder_->most_branches() > 1) {
         status = Branch(enqueue, *captured, fused, &uses, &with_branches);
       }
@@ -291,8 +292,7 @@ class CudaRecording : public Recording {
     return memory_.Check(status);
   }
 
-  // The groups of elementwise ops that are to be one kernel each, if that is
-  // worthwhile and possible.
+  // The kernels for many elementwise ops, if they are worthwhile and possible.
   std::optional<FusedOps> Fuse(const CapturedOps& captured) {
     if (!recorder_->fuses()) return std::nullopt;
     FusedOps fused = FusedOpsOf(captured.ops);
@@ -329,9 +329,7 @@ class CudaRecording : public Recording {
       return Capture(enqueue, uses, graph, [] {});
     }
     VLOG(1) << "A recording of group " << group_->index() << " has "
-            << (*fused)->saved << " launches less, by "
-            << (*fused)->kernels.size() << " kernels for several ops; "
-            << (*fused)->apart.size() << " allocations are kept apart";
+            << (*fused)->Summary();
     cuGraphDestroy(std::exchange(*graph, with_fused));
     return absl::OkStatus();
   }

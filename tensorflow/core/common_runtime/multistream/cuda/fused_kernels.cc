@@ -26,14 +26,6 @@ constexpr int kThreads = 256;
 constexpr int kElements = 4;
 constexpr int kElementsOfBlock = kThreads * kElements;
 
-// A kernel's parameter: the number of calls, then for each call its first
-// block, its elements and its slots' addresses.
-constexpr size_t kParameterBytes = 4096;
-
-size_t BytesOfCall(const FusedProgram& program) {
-  return 8 + 8 * program.slots.size();
-}
-
 // TensorFlow's kernels flush denormal numbers to zero.
 const char* InstructionOf(Arithmetic arithmetic) {
   switch (arithmetic) {
@@ -125,9 +117,9 @@ Kernels* AllKernels() {
 
 std::string PtxOf(const FusedProgram& program) {
   const int slots = static_cast<int>(program.slots.size());
-  std::string ptx = absl::Substitute(kHead, kParameterBytes, kElements, slots,
-                                     slots * kElements, BytesOfCall(program),
-                                     kElementsOfBlock);
+  std::string ptx = absl::Substitute(kHead, kFusedArgumentBytes, kElements,
+                                     slots, slots * kElements,
+                                     BytesOfCall(program), kElementsOfBlock);
   const auto value = [&](int slot, int element) {
     return program.slots[slot].is_scalar
                ? absl::StrCat("%scalar", slot)
@@ -191,7 +183,7 @@ absl::Status LoadFused(const FusedProgram& program) {
 absl::Status LaunchFused(const FusedProgram& program,
                          absl::Span<const FusedCall> calls, CUstream stream) {
   TF_ASSIGN_OR_RETURN(const CUfunction kernel, AllKernels()->Get(program));
-  std::array<char, kParameterBytes> parameter = {};
+  std::array<char, kFusedArgumentBytes> parameter = {};
   char* at = parameter.data();
   const auto put = [&at](auto number) {
     std::memcpy(at, &number, sizeof(number));

@@ -253,9 +253,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
       if (fused.saved == 0 || !memory_.KeepApart(fused.apart)) {
         return absl::OkStatus();
       }
-      VLOG(1) << "A recording has " << fused.saved << " launches less, by "
-              << fused.kernels.size() << " kernels for several ops; "
-              << fused.apart.size() << " allocations are kept apart";
+      VLOG(1) << "A recording has " << fused.Summary();
       fused_ = std::move(fused);
       op_of_call_ = std::move(op_of_call);
       return absl::OkStatus();

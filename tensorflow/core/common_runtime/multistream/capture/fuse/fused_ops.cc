@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/capture/fuse/memory_lives.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -83,18 +84,20 @@ class Planner {
           op.elementwise->elements > kMostElements) {
         continue;
       }
-      std::vector<int> from = ClustersBefore(i);
+      // With all clusters before the op, else with one of them, else alone.
+      const std::vector<int> before = ClustersBefore(i);
+      std::vector<std::vector<int>> choices = {before};
+      if (before.size() > 1) {
+        for (const int cluster : before) choices.push_back({cluster});
+      }
+      if (!before.empty()) choices.push_back({});
       Draft draft;
-      bool joined = TryJoin(from, i, &draft);
-      for (size_t k = 0; !joined && from.size() > 1 && k < from.size(); ++k) {
-        joined = TryJoin({from[k]}, i, &draft);
-        if (joined) from = {from[k]};
-      }
-      if (!joined) {
-        from.clear();
-        if (!TryJoin(from, i, &draft)) continue;
-      }
-      for (const int cluster : from) clusters_[cluster].ops.clear();
+      const auto joined = std::find_if(choices.begin(), choices.end(),
+                                       [&](const std::vector<int>& from) {
+                                         return TryJoin(from, i, &draft);
+                                       });
+      if (joined == choices.end()) continue;
+      for (const int cluster : *joined) clusters_[cluster].ops.clear();
       for (const int member : draft.ops) {
         cluster_of_[member] = static_cast<int>(clusters_.size());
       }
@@ -445,6 +448,12 @@ class Planner {
 };
 
 }  // namespace
+
+std::string FusedOps::Summary() const {
+  return absl::StrCat(saved, " launches less, by ", kernels.size(),
+                      " kernels for several ops; ", apart.size(),
+                      " allocations are kept apart");
+}
 
 FusedOps FusedOpsOf(const std::vector<RecordedOp>& ops) {
   return Planner(ops).Run();

@@ -56,6 +56,8 @@ struct FusedOps {
   std::vector<RecordedOp> launched;
   std::vector<int> launched_as;
   int saved = 0;  // launches
+
+  std::string Summary() const;  // for the log
 };
 
 // Finds the kernels of `ops`, which are in recorded order.

@@ -15,9 +15,6 @@
 namespace tensorflow::multistream {
 namespace {
 
-// The bytes of a kernel's arguments, without those that are no call's.
-constexpr int kBytesOfCalls = 4096 - 8;
-
 float Compute(Arithmetic arithmetic, float a, float b) {
   switch (arithmetic) {
     case Arithmetic::kAdd:
@@ -113,11 +110,6 @@ absl::StatusOr<FusedCall> CallOf(const FusedProgram& program,
     call.elements = op.elements;
   }
   return call;
-}
-
-int MostCallsOf(const FusedProgram& program) {
-  const int bytes = static_cast<int>(8 + 8 * program.slots.size());
-  return kBytesOfCalls / bytes;
 }
 
 void RunFused(const FusedProgram& program, const FusedCall& call) {

@@ -14,6 +14,7 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_PROGRAM_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_FUSE_FUSED_PROGRAM_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -67,9 +68,18 @@ FusedProgram ProgramOf(absl::Span<const FusedOp> ops);
 absl::StatusOr<FusedCall> CallOf(const FusedProgram& program,
                                  absl::Span<const ElementwiseOp> ops);
 
-// The most calls of one launch: a kernel has 4 KiB for its arguments. 0: the
-// program has too many slots.
-int MostCallsOf(const FusedProgram& program);
+// A launch's arguments: so many bytes in all, of which the first are the number
+// of calls, and for each call its first block, its elements and its addresses.
+inline constexpr size_t kFusedArgumentBytes = 4096;
+inline constexpr size_t kFusedHeadBytes = 8;
+inline size_t BytesOfCall(const FusedProgram& program) {
+  return 8 + 8 * program.slots.size();
+}
+// The most calls of one launch.
+inline int MostCallsOf(const FusedProgram& program) {
+  return static_cast<int>((kFusedArgumentBytes - kFusedHeadBytes) /
+                          BytesOfCall(program));
+}
 
 // Runs the program on the host.
 void RunFused(const FusedProgram& program, const FusedCall& call);

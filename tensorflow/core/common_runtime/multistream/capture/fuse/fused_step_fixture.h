@@ -10,17 +10,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/capture/fuse/fused_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/elementwise_watch.h"
 
@@ -36,8 +32,9 @@ class FusedStep {
  public:
   // `variables`: memory that outlives the step.
   explicit FusedStep(int variables) {
-    for (int i = 0; i < variables; ++i)
+    for (int i = 0; i < variables; ++i) {
       values_.push_back({NewBlock(), 1 << 20});
+    }
     for (float& x : memory_) x = 1 + static_cast<float>(&x - memory_) / 64;
   }
 
@@ -81,8 +78,8 @@ class FusedStep {
     values_.push_back(first);
     return static_cast<int>(values_.size()) - 1;
   }
-  // From now on an op is said to use the next block, too, as one with memory
-  // that is not known exactly.
+  // The last op is said to use the next block, too, as one of which the memory
+  // is not known exactly.
   void UseNextBlockOf(int value) {
     const uint64_t begin = values_[value].address / kBlock * kBlock;
     ops_.back().uses.push_back({begin, begin + 2 * kBlock, false});
@@ -135,14 +132,14 @@ class FusedStep {
     FusedCalls calls(fused);
     for (size_t i = 0; i < ops_.size(); ++i) {
       const int g = fused.kernel_of[i];
-      if (g >= 0)
-        calls.Add(static_cast<int>(i), Moved(static_cast<int>(i), moved));
+      if (g < 0) continue;
+      calls.Add(static_cast<int>(i), Moved(static_cast<int>(i), moved));
     }
     const std::vector<std::vector<int>> waits = OrderOf(fused.launched, 4, 4);
     std::vector<int> op_of(fused.launched.size());
     for (size_t i = 0; i < ops_.size(); ++i) {
-      if (fused.launched_as[i] >= 0)
-        op_of[fused.launched_as[i]] = static_cast<int>(i);
+      const int launched = fused.launched_as[i];
+      if (launched >= 0) op_of[launched] = static_cast<int>(i);
     }
     std::minstd_rand random(seed);
     std::vector<bool> done(waits.size());
@@ -215,14 +212,13 @@ class FusedStep {
     op.launches = 1;
     op.made = std::exchange(made_, {});
     op.freed = std::exchange(freed_, {});
-    for (const int operand : operands)
+    for (const int operand : operands) {
       does.operands.push_back(values_[operand]);
+    }
     const ElementwiseOp all = AsOp(does);
     op.uses = UsesOf(all);
     if (arithmetic) op.elementwise = all;
-    for (const int operand : operands) {
-      Release(operand);
-    }
+    for (const int operand : operands) Release(operand);
     if (values_[result].uses == 0) {
       results_.push_back(values_[result].address);  // is an output
       values_[result].uses = 1 << 20;
@@ -262,14 +258,9 @@ class FusedStep {
   void RunOp(int i, const std::map<uint64_t, uint64_t>& moved) {
     const ElementwiseOp op = Moved(i, moved);
     if (does_[i].arithmetic) {
-      const FusedOp alone{&op,
-                          op.operands.size() == 1 ? std::vector<int>{0, 1}
-                                                  : std::vector<int>{0, 1, 2},
-                          true};
       // The same memory is the same id.
-      FusedOp named = alone;
+      FusedOp named{&op, {}, /*is_stored=*/true};
       std::vector<uint64_t> seen;
-      named.ids.clear();
       for (size_t k = 0; k <= op.operands.size(); ++k) {
         const uint64_t address =
             k < op.operands.size() ? op.operands[k].address : op.result;

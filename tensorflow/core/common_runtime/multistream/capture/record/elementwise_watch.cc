@@ -77,7 +77,7 @@ ElementwiseWatch::ElementwiseWatch(const OpKernel& kernel,
   for (int i = 0; i < context->num_inputs(); ++i) {
     if (!context->has_input(i)) return;
     const bool is_variable = changes_variable_ && i == 0;
-    // Holds no reference to the value: with one, the op would copy the value.
+    // Gone before the op runs, which would copy a value with a reference more.
     const Tensor value =
         is_variable ? ValueOfVariable(context) : context->input(i);
     if (value.dtype() != DT_FLOAT || value.NumElements() == 0) return;
