@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise ops of a recorded step that are one kernel, with the bits of their own kernels."""
 
-from multistream.testing.kit import ON_GPU, run_captured, run_checks
+import textwrap
+
+from multistream.testing.kit import ON_GPU, run_captured
 
 _TRAINED = """
 import json, tempfile
@@ -26,8 +28,7 @@ print("kernels", kernels)
 
 # All kinds of numbers: the bits are random.
 def test_each_op_has_its_bits() -> None:
-    run_checks(
-        """
+    code = """
         import numpy as np
         random = np.random.RandomState(3)
 
@@ -58,6 +59,9 @@ def test_each_op_has_its_bits() -> None:
                     ])
 
             captured = tf.function(f, autograph=False)
+            for _ in range(12):  # until each call is a replay
+                captured(tf.ones([COUNT, SIZE]), tf.ones([COUNT, SIZE]))
+            before = replayed()
             for run in range(6):
                 x = numbers(COUNT, SIZE)
                 y = near(x) if run % 2 else numbers(COUNT, SIZE)
@@ -70,9 +74,9 @@ def test_each_op_has_its_bits() -> None:
                 some = [[hex(a.view(np.uint32).flat[i]) for a in (x, y, got, want)]
                         for i in other[:4]]
                 check(not some, f"op {number}, run {run}: {len(other)} differ: {some}")
-        """.replace("ON_GPU", str(ON_GPU)),
-        TF_MULTI_STREAM_CAPTURE="require",
-    )
+            check(replayed() == before + 6, f"op {number}: {replayed() - before} replays")
+        """
+    run_captured(textwrap.dedent(code).replace("ON_GPU", str(ON_GPU)), capture="require")
 
 
 def test_an_optimizers_ops_are_few_kernels() -> None:
