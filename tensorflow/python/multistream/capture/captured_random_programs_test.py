@@ -98,14 +98,17 @@ class Step:
             return tf.cond(tf.shape(x)[0] > n + 2, then, lambda: state * 0.5)
         return state
 
-def check_same(found, name):
-    # In the order of `steps`: captured or not, then served, captured or not.
-    others = [number for number, one in enumerate(found) if one != found[0]]
+def check_same(found, name, on_host):
+    # In the order of `steps`: captured or not, then served, captured or not. Served functions have
+    # their argument on the host. TensorFlow's optimizer may order factors otherwise for one on the
+    # GPU, which changes last bits.
+    others = [n for n, one in enumerate(found) if one != found[0 if on_host else n // 2 * 2]]
     check(not others, f"{name}, step {others}" if others else name)
 
 def program(seed):
     global replays
     statements = draw(seed)
+    on_host = seed % 2 == 0
     steps = [Step(statements, mode, served, np.random.default_rng(seed))
              for served in SERVED for mode in ("auto", "off")]
     r = random.Random(seed + 1)
@@ -113,9 +116,10 @@ def program(seed):
     kept = []
     before = replayed()
     for turn in range(14):
-        x = drawn(rng)
+        with tf.device("/CPU:0" if on_host else GPU):
+            x = tf.constant(drawn(rng))
         results = [bits(step.step(x)) for step in steps]
-        check_same(results, f"results of {seed}")
+        check_same(results, f"results of {seed}", on_host)
         what = r.randrange(16)
         with tf.device(GPU):
             if what == 0:
@@ -130,11 +134,11 @@ def program(seed):
                 for step in steps:
                     step.variables[0].assign_add(step.variables[1])
             if r.random() < 0.3:
-                check_same([bits(step.variables) for step in steps], f"variables of {seed}")
+                check_same([bits(step.variables) for step in steps], f"variables of {seed}", on_host)
     for reads, copies in zip(kept[::2], kept[1::2]):
         check(bits(reads) == bits(copies), f"kept in {seed}")
-        check_same([bits(read) for read in reads], f"kept by all in {seed}")
-    check_same([bits(step.variables) for step in steps], f"variables of {seed}")
+        check_same([bits(read) for read in reads], f"kept by all in {seed}", on_host)
+    check_same([bits(step.variables) for step in steps], f"variables of {seed}", on_host)
     replays += replayed() - before
 """
 

@@ -77,10 +77,11 @@ def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "Serving
       answers = list(threads.map(lambda rows: predict(features=rows)["scores"], queries))
     ```
 
-    The results have the same bits as those of `function`. Arguments stay on the host until the step
-    copies them, on its own stream. A call runs on the device and group where the same thread would
-    call `function`: `tf.device` and `tf.cuda.stream_group` apply. Gradient tapes do not record the
-    call, and it cannot be cancelled.
+    Arguments stay on the host until the step copies them, on its own stream. The results have the
+    bits that `function` gives for tensors on the host. For tensors on the GPU, TensorFlow's
+    optimizer may order the factors of a product otherwise, which changes last bits. A call runs on
+    the device and group where the same thread would call `function`: `tf.device` and
+    `tf.cuda.stream_group` apply. Gradient tapes do not record the call, and it cannot be cancelled.
 
     Args:
       function: a SavedModel's signature, another concrete function, or a `tf.function`. The

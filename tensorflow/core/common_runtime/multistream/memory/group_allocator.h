@@ -73,7 +73,10 @@ class GroupAllocator : public AllocatorWrapper {
   void* AllocateRaw(size_t alignment, size_t num_bytes,
                     const AllocationAttributes& attributes) override {
     // Reclaim the memory of recordings before waiting for steps to free theirs.
-    if (attributes.retry_on_failure && HaveReclaimableMemory()) {
+    // TensorFlow's GPU kernels ask for 0 bytes for an empty tensor, and get
+    // null.
+    if (num_bytes > 0 && attributes.retry_on_failure &&
+        HaveReclaimableMemory()) {
       const AllocationAttributes once(/*retry_on_failure=*/false,
                                       attributes.allocation_will_be_logged,
                                       attributes.freed_by_func);

@@ -348,6 +348,14 @@ TEST_F(GroupAllocatorTest, WaitsForMemoryOfRecordingsThatNobodyHasAnyLonger) {
   EXPECT_EQ(late.tries_, 1);
 }
 
+TEST_F(GroupAllocatorTest, AnEmptyTensorReclaimsNothing) {
+  LateAllocator late;
+  GroupAllocator allocator(&late, &a_, GroupAllocator::RegionOf());
+  const ReclaimableMemory::Holder recording(a_.reclaimable());
+  EXPECT_EQ(allocator.AllocateRaw(64, 0), nullptr);
+  EXPECT_EQ(late.tries_, 1);
+}
+
 TEST_F(GroupAllocatorTest, ForwardsWhatTheWrapperOfTensorFlowDoesNot) {
   GroupAllocator allocator(&region_, &a_, WholeRegion());
   const std::optional<AllocatorStats> stats = allocator.GetStats();
