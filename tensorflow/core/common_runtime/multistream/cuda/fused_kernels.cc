@@ -3,12 +3,15 @@
 
 #include "tensorflow/core/common_runtime/multistream/cuda/fused_kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -32,6 +35,7 @@ const char* InstructionOf(Arithmetic arithmetic) {
     case Arithmetic::kAdd:
       return "add.rn.ftz.f32";
     case Arithmetic::kSubtract:
+    case Arithmetic::kSquaredDifference:
       return "sub.rn.ftz.f32";
     case Arithmetic::kMultiply:
     case Arithmetic::kSquare:
@@ -42,7 +46,72 @@ const char* InstructionOf(Arithmetic arithmetic) {
       return "neg.ftz.f32";
     case Arithmetic::kSquareRoot:
       return "sqrt.approx.ftz.f32";
+    case Arithmetic::kCopy:
+      return "mov.f32";
+    case Arithmetic::kGreaterEqual:
+      return "setp.ge.ftz.f32";
+    case Arithmetic::kSelect:
+      return "selp.f32";
   }
+}
+
+// The instructions of a step for one element, whose values are in these
+// registers. A bool is 1 or 0 in a register of 32 bits.
+std::string InstructionsOf(Arithmetic arithmetic, const std::string& result,
+                           const std::vector<std::string>& operands) {
+  const std::string instruction =
+      absl::StrCat("  ", InstructionOf(arithmetic), " ");
+  const std::string& first = operands.front();
+  const std::string& last = operands.back();
+  switch (arithmetic) {
+    case Arithmetic::kSquareRoot:
+    case Arithmetic::kNegate:
+    case Arithmetic::kCopy:
+      return absl::StrCat(instruction, result, ", ", first, ";\n");
+    case Arithmetic::kSquaredDifference:
+      return absl::StrCat(instruction, "%part, ", first, ", ", last,
+                          ";\n  mul.rn.ftz.f32 ", result, ", %part, %part;\n");
+    case Arithmetic::kGreaterEqual:
+      return absl::StrCat(instruction, "%p, ", first, ", ", last,
+                          ";\n  selp.u32 ", result, ", 1, 0, %p;\n");
+    case Arithmetic::kSelect:
+      return absl::StrCat("  setp.ne.u32 %p, ", first, ", 0;\n", instruction,
+                          result, ", ", operands[1], ", ", last, ", %p;\n");
+    default:
+      break;
+  }
+  const size_t count = operands.size();
+  std::string all = absl::StrCat(instruction, count > 2 ? "%part" : result,
+                                 ", ", first, ", ", operands[count > 1], ";\n");
+  // The result's register may be that of an operand.
+  for (size_t i = 2; i < count; ++i) {
+    absl::StrAppend(&all, instruction, i + 1 < count ? "%part" : result,
+                    ", %part, ", operands[i], ";\n");
+  }
+  return all;
+}
+
+// Sets %index to the operand's element for an element of the result, as
+// Broadcast::Index does.
+std::string IndexOf(const Broadcast& broadcast, const std::string& element) {
+  const auto& [inner, kept, times, elements] = broadcast;
+  std::string all =
+      absl::Substitute("  div.u32 %index, $0, $1;\n", element, inner);
+  if (kept == Broadcast::kAny) return all;
+  if (times != Broadcast::kAny) {
+    absl::SubstituteAndAppend(&all, "  div.u32 %row, %index, $0;\n",
+                              kept * times);
+  }
+  absl::SubstituteAndAppend(&all, "  rem.u32 %index, %index, $0;\n", kept);
+  if (times != Broadcast::kAny) {
+    absl::SubstituteAndAppend(&all, "  mad.lo.u32 %index, %row, $0, %index;\n",
+                              kept);
+  }
+  return all;
+}
+
+const char* TypeOf(const FusedProgram::Slot& slot) {
+  return slot.is_bool ? "u8" : "f32";
 }
 
 // Finds the block's call: the last one whose first block is not after it. %call
@@ -54,9 +123,9 @@ constexpr char kHead[] = R"(.version 7.0
 .visible .entry fused(.param .align 8 .b8 calls[$0]) {
   .reg .pred %p, %in<$1>;
   .reg .b32 %block, %count, %low, %high, %middle, %first, %n, %thread;
-  .reg .b32 %element<$1>;
+  .reg .b32 %element<$1>, %flag<$3>, %row, %index;
   .reg .b64 %calls, %call, %wide, %slot<$2>, %at;
-  .reg .f32 %scalar<$2>, %value<$3>;
+  .reg .f32 %value<$3>, %part;
   mov.u32 %block, %ctaid.x;
   mov.u32 %thread, %tid.x;
   mov.b64 %calls, calls;
@@ -121,9 +190,9 @@ std::string PtxOf(const FusedProgram& program) {
                                      slots, slots * kElements,
                                      BytesOfCall(program), kElementsOfBlock);
   const auto value = [&](int slot, int element) {
-    return program.slots[slot].is_scalar
-               ? absl::StrCat("%scalar", slot)
-               : absl::StrCat("%value", slot * kElements + element);
+    const FusedProgram::Slot& it = program.slots[slot];
+    const int number = slot * kElements + (it.is_scalar ? 0 : element);
+    return absl::StrCat(it.is_bool ? "%flag" : "%value", number);
   };
   for (int slot = 0; slot < slots; ++slot) {
     const FusedProgram::Slot& it = program.slots[slot];
@@ -131,8 +200,8 @@ std::string PtxOf(const FusedProgram& program) {
     absl::StrAppend(&ptx, "  ld.param.u64 %slot", slot, ", [%call+",
                     16 + 8 * slot, "];\n");
     if (it.is_scalar) {
-      absl::StrAppend(&ptx, "  ld.global.f32 %scalar", slot, ", [%slot", slot,
-                      "];\n");
+      absl::StrAppend(&ptx, "  ld.global.", TypeOf(it), " ", value(slot, 0),
+                      ", [%slot", slot, "];\n");
     }
   }
   // All loads come before all stores.
@@ -141,14 +210,20 @@ std::string PtxOf(const FusedProgram& program) {
       for (int slot = 0; slot < slots; ++slot) {
         const FusedProgram::Slot& it = program.slots[slot];
         if (it.is_scalar || !(writes ? it.is_written : it.is_read)) continue;
-        absl::StrAppend(&ptx, "  mad.wide.u32 %at, %element", element,
-                        ", 4, %slot", slot, ";\n  @%in", element);
+        std::string index = absl::StrCat("%element", element);
+        if (it.broadcast) {
+          absl::StrAppend(&ptx, IndexOf(*it.broadcast, index));
+          index = "%index";
+        }
+        absl::StrAppend(&ptx, "  mad.wide.u32 %at, ", index, ", ",
+                        BytesOfElement(it.is_bool), ", %slot", slot,
+                        ";\n  @%in", element);
         if (writes) {
-          absl::StrAppend(&ptx, " st.global.f32 [%at], ", value(slot, element),
-                          ";\n");
+          absl::StrAppend(&ptx, " st.global.", TypeOf(it), " [%at], ",
+                          value(slot, element), ";\n");
         } else {
-          absl::StrAppend(&ptx, " ld.global.f32 ", value(slot, element),
-                          ", [%at];\n");
+          absl::StrAppend(&ptx, " ld.global.", TypeOf(it), " ",
+                          value(slot, element), ", [%at];\n");
         }
       }
     }
@@ -161,14 +236,12 @@ std::string PtxOf(const FusedProgram& program) {
   access(/*writes=*/false);
   for (const auto& [arithmetic, operands, result] : program.steps) {
     for (int element = 0; element < kElements; ++element) {
-      absl::StrAppend(&ptx, "  ", InstructionOf(arithmetic), " ",
-                      value(result, element), ", ",
-                      value(operands.front(), element));
-      if (arithmetic != Arithmetic::kSquareRoot &&
-          arithmetic != Arithmetic::kNegate) {
-        absl::StrAppend(&ptx, ", ", value(operands.back(), element));
+      std::vector<std::string> values;
+      for (const int operand : operands) {
+        values.push_back(value(operand, element));
       }
-      absl::StrAppend(&ptx, ";\n");
+      absl::StrAppend(
+          &ptx, InstructionsOf(arithmetic, value(result, element), values));
     }
   }
   access(/*writes=*/true);

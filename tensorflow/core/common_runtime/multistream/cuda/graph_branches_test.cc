@@ -97,7 +97,7 @@ class FusedKernelsOfOpsTest : public BranchesOpsTest {
       const uint64_t value = values_[i], variable = kVariable + i * kEach;
       run({"made", {Writes(value, value + kEach)}});
       const ElementwiseOp add{
-          Arithmetic::kAdd, 8, {{variable, false}, {value, false}}, variable};
+          Arithmetic::kAdd, 8, {{variable}, {value}}, variable};
       run({"update", UsesOf(add), add}, launch_updates);
     }
     run({"read", {Reads(kVariable, kVariable + kEach)}});

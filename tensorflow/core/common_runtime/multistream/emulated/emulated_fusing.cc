@@ -27,10 +27,12 @@ int EmulatedFusing::Fused() const {
 void EmulatedFusing::Begins(const LaunchedOp& op) {
   before_.clear();
   if (Fused() < 0 || !op.elementwise) return;
-  for (const auto& [address, is_scalar] : op.elementwise->operands) {
-    if (is_scalar) continue;
-    before_[address] = std::string(reinterpret_cast<const char*>(address),
-                                   op.elementwise->elements * sizeof(float));
+  const auto& [arithmetic, elements, operands, result] = *op.elementwise;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].IsWhole()) continue;
+    before_[operands[i].address] =
+        std::string(reinterpret_cast<const char*>(operands[i].address),
+                    elements * BytesOfElement(TakesBools(arithmetic, i)));
   }
 }
 
@@ -41,9 +43,10 @@ void EmulatedFusing::Launched(LaunchedOp op) {
   if (op.elementwise) {
     const uint64_t result = op.elementwise->result;
     auto* at = reinterpret_cast<char*>(result);
-    const size_t bytes = op.elementwise->elements * sizeof(float);
+    const size_t bytes = op.elementwise->elements *
+                         BytesOfElement(GivesBools(op.elementwise->arithmetic));
     const auto operand = before_.find(result);
-    if (operand == before_.end()) {
+    if (operand == before_.end() || operand->second.size() != bytes) {
       std::memset(at, kRubbish, bytes);
     } else {
       std::memcpy(at, operand->second.data(), bytes);

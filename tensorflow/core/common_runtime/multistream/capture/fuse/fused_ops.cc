@@ -24,8 +24,6 @@ namespace {
 constexpr int kFewestSaved = 8;
 constexpr size_t kMostOpsOfCluster = 64;
 constexpr size_t kMostSlots = 32;
-// A kernel counts elements in 32 bits.
-constexpr int64_t kMostElements = int64_t{1} << 30;
 // Larger clusters do not wait for others: the start of a kernel is a small part
 // of its time.
 constexpr int64_t kMostElementsOfKernel = int64_t{1} << 20;
@@ -80,8 +78,7 @@ class Planner {
   void FindClusters() {
     for (int i = 0; i < static_cast<int>(ops_.size()); ++i) {
       const RecordedOp& op = ops_[i];
-      if (!op.elementwise || op.alone || op.launches != 1 ||
-          op.elementwise->elements > kMostElements) {
+      if (!op.elementwise || op.alone || op.launches != 1) {
         continue;
       }
       // With all clusters before the op, else with one of them, else alone.
@@ -110,9 +107,9 @@ class Planner {
   std::vector<int> ClustersBefore(int i) const {
     const ElementwiseOp& op = *ops_[i].elementwise;
     std::set<int, std::greater<int>> from;
-    for (const auto& [address, is_scalar] : op.operands) {
-      if (is_scalar) continue;
-      const int life = lives_.Find(i, address);
+    for (const ElementwiseOp::Operand& operand : op.operands) {
+      if (!operand.IsWhole()) continue;
+      const int life = lives_.Find(i, operand.address);
       if (life < 0) continue;
       int writer = -1;
       for (const Life::User& user : lives_[life].users) {
@@ -121,7 +118,7 @@ class Planner {
       }
       if (writer < 0 || cluster_of_[writer] < 0) continue;
       const ElementwiseOp& made = *ops_[writer].elementwise;
-      if (made.result == address && made.elements == op.elements) {
+      if (made.result == operand.address && made.elements == op.elements) {
         from.insert(cluster_of_[writer]);
       }
     }
@@ -176,30 +173,39 @@ class Planner {
   }
 
   // Whether each element depends on the same element of the ops' memory only:
-  // what one of the ops writes, the others use at the same address.
+  // what one of the ops writes, the others use at the same address, as elements
+  // of the same type.
   bool IsAligned(const std::vector<int>& ops) const {
     struct Place {
       uint64_t address = 0;
+      bool is_bool = false;
       bool is_mixed = false;
       bool is_written = false;
     };
     absl::flat_hash_map<int, Place> places;
     for (const int i : ops) {
       const ElementwiseOp& op = *ops_[i].elementwise;
-      const auto add = [&](uint64_t address, bool is_scalar, bool writes) {
-        const int life = lives_.Find(i, address);
+      const auto add = [&](const ElementwiseOp::Operand& it, bool is_bool,
+                           bool writes) {
+        const int life = lives_.Find(i, it.address);
         if (life < 0) return false;
         Place& place = places[lives_[life].place];
-        if (place.address == 0) place.address = address;
-        place.is_mixed =
-            place.is_mixed || is_scalar || place.address != address;
+        if (place.address == 0) {
+          place.address = it.address;
+          place.is_bool = is_bool;
+        }
+        place.is_mixed = place.is_mixed || !it.IsWhole() ||
+                         place.address != it.address ||
+                         place.is_bool != is_bool;
         place.is_written = place.is_written || writes;
         return true;
       };
-      for (const auto& [address, is_scalar] : op.operands) {
-        if (!add(address, is_scalar, false)) return false;
+      for (size_t k = 0; k < op.operands.size(); ++k) {
+        if (!add(op.operands[k], TakesBools(op.arithmetic, k), false)) {
+          return false;
+        }
       }
-      if (!add(op.result, false, true)) return false;
+      if (!add({op.result}, GivesBools(op.arithmetic), true)) return false;
     }
     return std::all_of(places.begin(), places.end(), [](const auto& it) {
       return !it.second.is_mixed || !it.second.is_written;

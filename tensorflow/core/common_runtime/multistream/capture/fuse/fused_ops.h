@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which elementwise ops of a recorded step become one kernel? Keras's Adam
-// launches twelve small kernels for each variable; nearly all of their time is
-// the start of a kernel. Ops are joined in two directions:
+// launches twelve small kernels for each variable, a layer normalization and
+// its gradient more than twenty; nearly all of their time is the start of a
+// kernel. Ops are joined in two directions:
 //
 //   a cluster   ops that hand values to each other, all of one size, are a
 //               program (fused_program.h): vertical fusion. Values that nothing

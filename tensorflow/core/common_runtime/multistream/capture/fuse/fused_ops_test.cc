@@ -214,6 +214,7 @@ TEST(FusedOpsTest, RandomSteps) {
     FusedStep step(kVariables);
     const int c = step.Scalar();
     std::vector<std::pair<int, int>> live;  // value, uses that are left
+    std::vector<int> flags;                 // bools, used once more
     const auto any = [&]() {
       if (live.empty() || below(3) == 0) return below(kVariables);
       const size_t k = live.size() - 1 - below(std::min<int>(4, live.size()));
@@ -247,6 +248,27 @@ TEST(FusedOpsTest, RandomSteps) {
                            : live[below(live.size())].first;
         value = step.Elementwise(Arithmetic::kMultiply,
                                  {any(), step.FirstOf(of)}, uses);
+      } else if (kind == 3 && below(4) == 0) {
+        const int of = live.empty() || below(2) == 0
+                           ? below(kVariables)
+                           : live[below(live.size())].first;
+        const int repeated = step.Repeated(of, /*each=*/below(2) == 0);
+        value = below(2) ? step.Elementwise(Arithmetic::kCopy, {repeated}, uses)
+                         : step.Elementwise(Arithmetic::kSubtract,
+                                            {repeated, any()}, uses);
+      } else if (kind == 4 && flags.size() < 3 && below(2) == 0) {
+        flags.push_back(
+            step.Elementwise(Arithmetic::kGreaterEqual, {any(), any()}, 1));
+      } else if (kind == 4 && !flags.empty() && below(2) == 0) {
+        value = step.Elementwise(Arithmetic::kSelect,
+                                 {flags.back(), any(), any()}, uses);
+        flags.pop_back();
+      } else if (kind == 5 && below(3) == 0) {
+        value = below(2) ? step.Elementwise(Arithmetic::kSquaredDifference,
+                                            {any(), any()}, uses)
+                         : step.Elementwise(Arithmetic::kAdd,
+                                            {any(), any(), any()}, uses,
+                                            /*in_place=*/below(2) == 0);
       } else if (kind == 2) {
         step.Assign(below(2) ? Arithmetic::kAdd : Arithmetic::kSubtract,
                     below(kVariables), any());

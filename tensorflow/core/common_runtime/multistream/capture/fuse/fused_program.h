@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct FusedProgram {
     bool is_scalar = false;
     bool is_read = false;  // the value from before the kernel
     bool is_written = false;
+    bool is_bool = false;
+    std::optional<Broadcast> broadcast = std::nullopt;
   };
   // `operands` and `result` are slots.
   struct Step {
@@ -46,7 +49,7 @@ struct FusedProgram {
 };
 
 // The arguments of a program: the slots' addresses, and the number of elements
-// of each slot that is not a scalar.
+// of each slot that is neither a scalar nor broadcast.
 struct FusedCall {
   int64_t elements = 0;
   std::vector<uint64_t> addresses;

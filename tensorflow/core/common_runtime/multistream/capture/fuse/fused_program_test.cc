@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,12 +27,10 @@ uint64_t At(const std::vector<float>& x) {
 class FusedProgramTest : public ::testing::Test {
  protected:
   std::vector<ElementwiseOp> Ops() const {
-    return {{kSubtract, 3, {{At(g_), false}, {At(m_), false}}, At(difference_)},
-            {kMultiply,
-             3,
-             {{At(difference_), false}, {At(half_), true}},
-             At(product_)},
-            {kAdd, 3, {{At(m_), false}, {At(product_), false}}, At(m_)}};
+    return {
+        {kSubtract, 3, {{At(g_)}, {At(m_)}}, At(difference_)},
+        {kMultiply, 3, {{At(difference_)}, {At(half_), true}}, At(product_)},
+        {kAdd, 3, {{At(m_)}, {At(product_)}}, At(m_)}};
   }
   FusedProgram Program() const {
     const std::vector<ElementwiseOp> ops = Ops();
@@ -108,13 +107,83 @@ TEST_F(FusedProgramTest, ALaunchHasSoManyCallsAsArgumentsFit) {
   EXPECT_EQ(MostCallsOf(program), 4088 / 264);
 }
 
+// Element by element, as loops over the dimensions find them.
+TEST_F(FusedProgramTest, ABroadcastOperandIsReadWhereItsShapeSays) {
+  constexpr uint32_t kAny = Broadcast::kAny;
+  constexpr int kA = 3, kB = 4, kC = 5, kD = 2;
+  uint64_t i = 0;
+  for (uint64_t a = 0; a < kA; ++a) {
+    for (uint64_t b = 0; b < kB; ++b) {
+      for (uint64_t c = 0; c < kC; ++c) {
+        for (uint64_t d = 0; d < kD; ++d, ++i) {
+          EXPECT_EQ((Broadcast{kD, kC, kB}.Index(i)), a * kC + c);
+          EXPECT_EQ((Broadcast{1, kC * kD, kB}.Index(i)),
+                    (a * kC + c) * kD + d);
+          EXPECT_EQ((Broadcast{kD, kC, kAny}.Index(i)), c);
+          EXPECT_EQ((Broadcast{1, kD, kAny}.Index(i)), d);
+          EXPECT_EQ((Broadcast{kC * kD, kAny, kAny}.Index(i)), a * kB + b);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(FusedProgramTest, OperandsThatAreBroadcastOtherwiseAreAnotherProgram) {
+  const auto program = [this](std::optional<Broadcast> broadcast) {
+    const ElementwiseOp op{
+        kAdd, 3, {{At(g_)}, {At(m_), false, broadcast}}, At(product_)};
+    return ProgramOf({{&op, {0, 1, 2}, true}});
+  };
+  const FusedProgram rows = program(Broadcast{2, Broadcast::kAny});
+  EXPECT_NE(rows.Key(), program(Broadcast{3, Broadcast::kAny}).Key());
+  EXPECT_NE(rows.Key(), program(Broadcast{1, 2}).Key());
+  EXPECT_NE(rows.Key(), program(std::nullopt).Key());
+  ElementwiseOp op{
+      kAdd, 3, {{At(g_)}, {At(m_), false, Broadcast{2}}}, At(product_)};
+  const absl::StatusOr<FusedCall> call = CallOf(rows, {op});
+  ASSERT_TRUE(call.ok()) << call.status();
+  m_ = {1, 10, 100};
+  RunFused(rows, *call);
+  EXPECT_EQ(product_, std::vector<float>({3, 5, 16}));
+  op.operands[1].broadcast->inner = 3;
+  EXPECT_FALSE(CallOf(rows, {op}).ok());
+}
+
+// r = x >= 2 ? x : y + y + x
+TEST_F(FusedProgramTest, BoolsChoose) {
+  std::vector<float> result(3);
+  bool is_more[3] = {};
+  const auto bools = reinterpret_cast<uint64_t>(is_more);
+  const std::vector<ElementwiseOp> ops = {
+      {Arithmetic::kGreaterEqual, 3, {{At(g_)}, {At(half_), true}}, bools},
+      {kAdd, 3, {{At(m_)}, {At(m_)}, {At(g_)}}, At(product_)},
+      {Arithmetic::kSelect, 3, {{bools}, {At(g_)}, {At(product_)}}, At(result)},
+  };
+  half_ = {4};
+  const FusedProgram program = ProgramOf({{&ops[0], {0, 1, 2}, true},
+                                          {&ops[1], {3, 3, 0, 4}, false},
+                                          {&ops[2], {2, 0, 4, 5}, true}});
+  RunFused(program, *CallOf(program, ops));
+  EXPECT_EQ(result, std::vector<float>({4, 4, 6}));
+  EXPECT_FALSE(is_more[0]);
+  EXPECT_TRUE(is_more[1]);
+  // Also where another kernel has made the bools.
+  const FusedProgram select = ProgramOf({{&ops[2], {2, 0, 4, 5}, true}});
+  product_ = {7, 8, 9};
+  RunFused(select, *CallOf(select, {ops[2]}));
+  EXPECT_EQ(result, std::vector<float>({7, 4, 6}));
+}
+
 TEST_F(FusedProgramTest, Arithmetic) {
   const std::vector<float> x = {9, 2, 0.25}, y = {3, -4, 0.5};
   const auto result = [&](Arithmetic arithmetic) {
     std::vector<float> z(3);
-    const bool one = arithmetic >= Arithmetic::kNegate;
-    ElementwiseOp op{arithmetic, 3, {{At(x), false}}, At(z)};
-    if (!one) op.operands.push_back({At(y), false});
+    const bool one = arithmetic == Arithmetic::kNegate ||
+                     arithmetic == Arithmetic::kSquare ||
+                     arithmetic == Arithmetic::kSquareRoot ||
+                     arithmetic == Arithmetic::kCopy;
+    ElementwiseOp op{arithmetic, 3, {{At(x)}}, At(z)};
+    if (!one) op.operands.push_back({At(y)});
     const FusedProgram program = ProgramOf(
         {{&op, one ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2},
           true}});
@@ -129,6 +198,9 @@ TEST_F(FusedProgramTest, Arithmetic) {
   EXPECT_EQ(result(Arithmetic::kSquare), std::vector<float>({81, 4, 0.0625}));
   EXPECT_EQ(result(Arithmetic::kSquareRoot)[0], 3);
   EXPECT_EQ(result(Arithmetic::kSquareRoot)[2], 0.5);
+  EXPECT_EQ(result(Arithmetic::kSquaredDifference),
+            std::vector<float>({36, 36, 0.0625}));
+  EXPECT_EQ(result(Arithmetic::kCopy), x);
 }
 
 }  // namespace

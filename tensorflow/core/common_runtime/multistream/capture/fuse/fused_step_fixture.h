@@ -78,6 +78,15 @@ class FusedStep {
     values_.push_back(first);
     return static_cast<int>(values_.size()) - 1;
   }
+  // The first elements of a value, broadcast.
+  int Repeated(int of, bool each) {
+    const int first = FirstOf(of);
+    values_[first].is_scalar = false;
+    values_[first].broadcast =
+        each ? Broadcast{2, Broadcast::kAny, Broadcast::kAny, 3}
+             : Broadcast{1, 2, Broadcast::kAny, 2};
+    return first;
+  }
   // The last op is said to use the next block, too, as one of which the memory
   // is not known exactly.
   void UseNextBlockOf(int value) {
@@ -178,6 +187,7 @@ class FusedStep {
     int uses;
     bool is_scalar = false;
     int64_t allocation = -1;
+    std::optional<Broadcast> broadcast = std::nullopt;
   };
   struct Does {
     std::optional<Arithmetic> arithmetic;
@@ -236,7 +246,8 @@ class FusedStep {
   static ElementwiseOp AsOp(const Does& does) {
     ElementwiseOp op{does.arithmetic.value_or(Arithmetic::kAdd), kElements};
     for (const Value& operand : does.operands) {
-      op.operands.push_back({operand.address, operand.is_scalar});
+      op.operands.push_back(
+          {operand.address, operand.is_scalar, operand.broadcast});
     }
     op.result = does.result.address;
     return op;
@@ -275,7 +286,7 @@ class FusedStep {
       return;
     }
     float sum = 0;
-    for (const auto& [address, is_scalar] : op.operands) {
+    for (const auto& [address, is_scalar, broadcast] : op.operands) {
       for (int k = 0; k < (is_scalar ? 1 : kElements); ++k) {
         sum += reinterpret_cast<const float*>(address)[k];
       }

@@ -4,18 +4,25 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/elementwise_watch.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/mutex.h"
 
 namespace tensorflow::multistream {
 namespace {
 
+constexpr int kAnyNumber = -1;
 struct Known {
   absl::string_view type;
   Arithmetic arithmetic;
@@ -24,17 +31,83 @@ struct Known {
 };
 constexpr Known kKnown[] = {
     {"Add", Arithmetic::kAdd},
-    {"AddN", Arithmetic::kAdd},
+    {"AddN", Arithmetic::kAdd, kAnyNumber},
     {"AddV2", Arithmetic::kAdd},
     {"AssignAddVariableOp", Arithmetic::kAdd, 2, true},
     {"AssignSubVariableOp", Arithmetic::kSubtract, 2, true},
+    {"BiasAdd", Arithmetic::kAdd},
+    {"GreaterEqual", Arithmetic::kGreaterEqual},
     {"Mul", Arithmetic::kMultiply},
     {"Neg", Arithmetic::kNegate, 1},
     {"RealDiv", Arithmetic::kDivide},
+    {"SelectV2", Arithmetic::kSelect, 3},
     {"Sqrt", Arithmetic::kSquareRoot, 1},
     {"Square", Arithmetic::kSquare, 1},
+    {"SquaredDifference", Arithmetic::kSquaredDifference},
     {"Sub", Arithmetic::kSubtract},
+    {"Tile", Arithmetic::kCopy, 1},
 };
+
+// Up to so many tensors, the order in which AddN adds was compared.
+constexpr int kMostAdded = 4;
+// A program counts elements in 32 bits.
+constexpr int64_t kMostElements = int64_t{1} << 30;
+
+using Dimensions = absl::InlinedVector<int64_t, 4>;
+
+// Aligned at the last dimension.
+int64_t DimensionOf(const TensorShape& shape, int rank, int i) {
+  const int at = i - (rank - shape.dims());
+  return at < 0 ? 1 : shape.dim_size(at);
+}
+
+// The shape that the shapes are broadcast to.
+Dimensions BroadcastOf(const std::vector<Tensor>& values) {
+  int rank = 0;
+  for (const Tensor& value : values) rank = std::max(rank, value.dims());
+  Dimensions shape(rank, 1);
+  for (int i = 0; i < rank; ++i) {
+    for (const Tensor& value : values) {
+      shape[i] = std::max(shape[i], DimensionOf(value.shape(), rank, i));
+    }
+  }
+  return shape;
+}
+
+// Sets how the operand is broadcast to `result`. Returns false if no Broadcast
+// can say that.
+bool SetBroadcast(const TensorShape& shape, const Dimensions& result,
+                  ElementwiseOp::Operand* operand) {
+  struct Run {  // of dimensions that are repeated, or are not
+    bool is_kept;
+    uint32_t size;
+  };
+  const int rank = static_cast<int>(result.size());
+  absl::InlinedVector<Run, 8> runs;  // the last dimensions first
+  for (int i = rank - 1; i >= 0; --i) {
+    if (result[i] == 1) continue;
+    const int64_t size = DimensionOf(shape, rank, i);
+    if (size != result[i] && size != 1) return false;
+    const bool is_kept = size == result[i];
+    if (runs.empty() || runs.back().is_kept != is_kept) {
+      runs.push_back({is_kept, 1});
+    }
+    runs.back().size *= static_cast<uint32_t>(result[i]);
+  }
+  if (runs.empty() || (runs.size() == 1 && runs[0].is_kept)) return true;
+  if (runs.size() == 1) {
+    operand->is_scalar = true;
+    return true;
+  }
+  Broadcast broadcast;
+  broadcast.elements = shape.num_elements();
+  const size_t first = runs[0].is_kept ? 0 : 1;  // that is kept
+  if (first == 1) broadcast.inner = runs[0].size;
+  if (runs.size() > first + 1) broadcast.kept = runs[first].size;
+  if (runs.size() > first + 2) broadcast.times = runs[first + 1].size;
+  operand->broadcast = broadcast;
+  return runs.size() <= first + 3;
+}
 
 uint64_t AddressOf(const Tensor& tensor) {
   return reinterpret_cast<uint64_t>(tensor.data());
@@ -53,14 +126,16 @@ Tensor ValueOfVariable(OpKernelContext* context) {
 }  // namespace
 
 std::vector<MemoryUse> UsesOf(const ElementwiseOp& op) {
-  const auto use = [](uint64_t address, int64_t elements, bool writes) {
-    return MemoryUse{address, address + elements * sizeof(float), writes};
-  };
   std::vector<MemoryUse> uses;
-  for (const auto& [address, is_scalar] : op.operands) {
-    uses.push_back(use(address, is_scalar ? 1 : op.elements, false));
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const auto& [address, is_scalar, broadcast] = op.operands[i];
+    const int64_t elements =
+        is_scalar ? 1 : (broadcast ? broadcast->elements : op.elements);
+    const size_t bytes = BytesOfElement(TakesBools(op.arithmetic, i));
+    uses.push_back({address, address + elements * bytes, false});
   }
-  uses.push_back(use(op.result, op.elements, true));
+  const size_t bytes = BytesOfElement(GivesBools(op.arithmetic));
+  uses.push_back({op.result, op.result + op.elements * bytes, true});
   return uses;
 }
 
@@ -70,30 +145,71 @@ ElementwiseWatch::ElementwiseWatch(const OpKernel& kernel,
   for (const Known& it : kKnown) {
     if (it.type == kernel.type_string()) known = &it;
   }
-  if (known == nullptr || context->num_inputs() != known->operands) return;
+  if (known == nullptr) return;
   changes_variable_ = known->changes_variable;
-  ElementwiseOp op{known->arithmetic};
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < context->num_inputs(); ++i) {
+  is_sum_ = known->operands == kAnyNumber;
+  const bool is_tile = known->type == "Tile";
+  const int operands = is_sum_ ? context->num_inputs() : known->operands;
+  if (context->num_inputs() != operands + (is_tile ? 1 : 0) ||
+      operands > kMostAdded) {
+    return;
+  }
+  std::vector<Tensor> values;
+  for (int i = 0; i < operands; ++i) {
     if (!context->has_input(i)) return;
     const bool is_variable = changes_variable_ && i == 0;
-    // Gone before the op runs, which would copy a value with a reference more.
-    const Tensor value =
-        is_variable ? ValueOfVariable(context) : context->input(i);
-    if (value.dtype() != DT_FLOAT || value.NumElements() == 0) return;
     if (!is_variable && context->input_memory_type(i) == HOST_MEMORY) return;
-    op.operands.push_back({AddressOf(value), false});
-    sizes.push_back(value.NumElements());
-    op.elements = std::max(op.elements, sizes.back());
+    // The tensors are gone before the op runs, which would copy a value with a
+    // reference more.
+    const Tensor& value = values.emplace_back(
+        is_variable ? ValueOfVariable(context) : context->input(i));
+    const DataType type = TakesBools(known->arithmetic, i) ? DT_BOOL : DT_FLOAT;
+    if (value.dtype() != type || value.NumElements() == 0) return;
   }
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == op.elements) continue;
-    if (sizes[i] != 1) return;  // repeated along some dimensions
-    op.operands[i].is_scalar = true;
+  if (is_tile) {
+    if (!context->has_input(1) ||
+        context->input_memory_type(1) != HOST_MEMORY ||
+        !SetTiled(context->input(1), values[0].shape())) {
+      return;
+    }
+  } else {
+    shape_ = BroadcastOf(values);
+  }
+  if (known->type == "BiasAdd") {
+    // Else the bias belongs to another dimension than the last.
+    std::string format;
+    if (!GetNodeAttr(kernel.def(), "data_format", &format).ok() ||
+        format != "NHWC") {
+      return;
+    }
+  }
+  ElementwiseOp op{known->arithmetic, /*elements=*/1};
+  for (const int64_t size : shape_) {
+    if (size > kMostElements / op.elements) return;
+    op.elements *= size;
+  }
+  for (const Tensor& value : values) {
+    ElementwiseOp::Operand& operand = op.operands.emplace_back();
+    operand.address = AddressOf(value);
+    if (!SetBroadcast(value.shape(), shape_, &operand)) return;
   }
   // A variable keeps its shape.
-  if (changes_variable_ && op.operands[0].is_scalar) return;
+  if (changes_variable_ && !op.operands[0].IsWhole()) return;
   op_ = std::move(op);
+}
+
+bool ElementwiseWatch::SetTiled(const Tensor& multiples,
+                                const TensorShape& shape) {
+  if (multiples.dtype() != DT_INT32 ||
+      multiples.NumElements() != shape.dims()) {
+    return false;
+  }
+  const auto times = multiples.flat<int32_t>();
+  for (int i = 0; i < shape.dims(); ++i) {
+    if (times(i) < 1 || (times(i) > 1 && shape.dim_size(i) > 1)) return false;
+    shape_.push_back(shape.dim_size(i) * times(i));
+  }
+  return true;
 }
 
 std::optional<ElementwiseOp> ElementwiseWatch::After(
@@ -106,11 +222,20 @@ std::optional<ElementwiseOp> ElementwiseWatch::After(
   }
   const Tensor* output =
       context->num_outputs() == 1 ? context->mutable_output(0) : nullptr;
-  // Each of two operands may be repeated along other dimensions: [3, 1] + [3].
-  if (output == nullptr || output->NumElements() != op_->elements) {
+  if (output == nullptr ||
+      output->dtype() != (GivesBools(op_->arithmetic) ? DT_BOOL : DT_FLOAT) ||
+      output->shape().dim_sizes() != shape_) {
     return std::nullopt;
   }
   op_->result = AddressOf(*output);
+  // AddN begins with the operand whose memory it takes for the sum.
+  if (is_sum_) {
+    for (ElementwiseOp::Operand& operand : op_->operands) {
+      if (operand.address != op_->result) continue;
+      std::swap(operand, op_->operands[0]);
+      break;
+    }
+  }
   return std::move(op_);
 }
 

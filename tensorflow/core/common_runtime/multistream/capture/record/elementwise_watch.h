@@ -7,12 +7,16 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_ELEMENTWISE_WATCH_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_ELEMENTWISE_WATCH_H_
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/elementwise.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow::multistream {
 
@@ -33,7 +37,13 @@ class ElementwiseWatch {
   std::optional<ElementwiseOp> After(OpKernelContext* context) &&;
 
  private:
+  // Sets the result's shape to `shape` repeated `multiples` times. Returns
+  // false if a dimension is repeated that has more than one element.
+  bool SetTiled(const Tensor& multiples, const TensorShape& shape);
+
   bool changes_variable_ = false;
+  bool is_sum_ = false;                    // AddN
+  absl::InlinedVector<int64_t, 4> shape_;  // of the result
   std::optional<ElementwiseOp> op_;
 };
 
