@@ -134,7 +134,8 @@ def program(seed):
                 for step in steps:
                     step.variables[0].assign_add(step.variables[1])
             if r.random() < 0.3:
-                check_same([bits(step.variables) for step in steps], f"variables of {seed}", on_host)
+                found = [bits(step.variables) for step in steps]
+                check_same(found, f"variables of {seed}", on_host)
     for reads, copies in zip(kept[::2], kept[1::2]):
         check(bits(reads) == bits(copies), f"kept in {seed}")
         check_same([bits(read) for read in reads], f"kept by all in {seed}", on_host)

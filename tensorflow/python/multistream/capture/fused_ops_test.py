@@ -55,8 +55,9 @@ OPS = {
     "negate": lambda x, y: -x,
     "squared difference": tf.math.squared_difference,
     "sum of two": lambda x, y: tf.add_n([x, y]),
-    # In a graph the sum takes the memory of x - y, which nothing else needs, and begins with it.
-    "sum of three": lambda x, y: tf.concat([tf.add_n([x, y, x - y]), x, y], 0),
+    # The sum takes the memory of x - y, which nothing else needs, and begins with it. TensorFlow
+    # sorts the operands by name.
+    "sum of three": lambda x, y: tf.concat([tf.add_n([x, y, tf.subtract(x, y, "z")]), x, y], 0),
     "sum of four": lambda x, y: tf.concat([tf.add_n([x, y, y, x]), x, y], 0),
     "several": lambda x, y: (y - x) * (x / (y + x)),
     "bias": lambda x, y: tf.nn.bias_add(table(x, 4, 32), y[:32]),
