@@ -8,19 +8,23 @@ FOLDER gets beside the wheels
 
     WHEEL.cdx.json     what the wheel is made of (CycloneDX): the stock wheel that it changes, with
                        each patch, the runtime library, and what it needs of the package index
+    index.html         a page of the wheels with their hashes, which pip install --find-links reads
     SHA256SUMS         of all of them; sha256sum --check SHA256SUMS verifies a download
-    RELEASE_NOTES.md   the changes since a revision, from the log
+    RELEASE_NOTES.md   the changelog's entries that a revision did not have
 
 All are the same whenever and wherever they are made from the same wheels and revision.
 """
 
 import datetime
+import email.message
 import email.parser
 import hashlib
+import html
 import pathlib
 import re
 import subprocess
 import sys
+import urllib.parse
 import uuid
 import zipfile
 from collections.abc import Sequence
@@ -49,9 +53,10 @@ from stock_wheel import sha256_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 _NAME = re.compile(
-    r"tensorflow-(?P<release>[\d.]+)\+(?P<local>[\w.]+)-(?P<tag>cp\d+)-cp\d+-\w+\.whl"
+    r"tensorflow-(?P<release>[\d.]+(rc\d+)?)\+(?P<local>[\w.]+)-(?P<tag>cp\d+)-cp\d+-\w+\.whl"
 )
 _RUNTIME = "tensorflow/libtensorflow_multistream.so"
+_CHANGELOG = "docs/changelog.md"
 
 
 def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
@@ -79,6 +84,14 @@ def check(wheel: pathlib.Path) -> None:
                 raise BuildError(f"The tag of {wheel.name} is not the one of its libraries: {said}")
 
 
+def _metadata(wheel: pathlib.Path) -> email.message.Message:
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        if len(names) != 1:
+            raise BuildError(f"{wheel.name} has no metadata.")
+        return email.parser.BytesParser().parsebytes(archive.read(names[0]), headersonly=True)
+
+
 def _hash(digest: str) -> HashType:
     return HashType(alg=HashAlgorithm.SHA_256, content=digest)
 
@@ -99,11 +112,10 @@ def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime
     """Says what a wheel is made of, with the patches of that folder, in CycloneDX 1.6 as JSON."""
     release, tag = parse_name(wheel)
     stock = release_named(release)
+    metadata = _metadata(wheel)
     with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        if len(names) != 1 or _RUNTIME not in archive.NameToInfo:
-            raise BuildError(f"{wheel.name} has no metadata, or no {_RUNTIME}.")
-        metadata = email.parser.BytesParser().parsebytes(archive.read(names[0]), headersonly=True)
+        if _RUNTIME not in archive.NameToInfo:
+            raise BuildError(f"{wheel.name} has no {_RUNTIME}.")
         runtime = hashlib.sha256(archive.read(_RUNTIME)).hexdigest()
     digest = sha256_of(wheel)
     version = str(metadata["Version"])
@@ -164,17 +176,36 @@ def git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+def entries_of(changelog: str) -> list[tuple[str, str]]:
+    """The date and the text of each entry of docs/changelog.md, in its order; links are text."""
+    entries: list[tuple[str, str]] = []
+    date = ""
+    for line in changelog.splitlines():
+        if line.startswith("## "):
+            date = line[3:]
+        elif line.startswith("- "):
+            entries.append((date, line))
+        elif line.startswith("  ") and entries:
+            entries[-1] = (date, f"{entries[-1][1]}\n{line}")
+    return [(date, re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)) for date, text in entries]
+
+
 def release_notes(wheels: Sequence[pathlib.Path], since: str) -> str:
-    """Says in Markdown what is new: the wheels' hashes, the subject of each change, newest first.
+    """Says in Markdown what is new: the wheels' hashes, and the changelog's new entries.
 
     `since` is a revision; "" for the last tag, or the beginning if there is none.
     """
     if not since:
         tags = git("tag", "--merged", "HEAD", "--sort=-creatordate").splitlines()
         since = tags[0] if tags else ""
-    subjects = git("log", "--format=- %s", f"{since}..HEAD" if since else "HEAD", "--")
-    pythons = [f"| `{wheel.name}` | `{sha256_of(wheel)}` |" for wheel in wheels]
-    rows = "\n".join(pythons)
+    known = set(entries_of(git("show", f"{since}:{_CHANGELOG}"))) if since else set()
+    changes: dict[str, list[str]] = {}
+    for date, text in entries_of(git("show", f"HEAD:{_CHANGELOG}")):
+        if (date, text) not in known:
+            changes.setdefault(date, []).append(text)
+    days = [f"### {date}\n\n" + "\n".join(texts) for date, texts in changes.items()]
+    new = "\n\n".join(days) or "None."
+    rows = "\n".join(f"| `{wheel.name}` | `{sha256_of(wheel)}` |" for wheel in wheels)
     return f"""\
 # Multi-stream TensorFlow {LOCAL_VERSION}
 
@@ -186,8 +217,18 @@ Made from {git("rev-parse", "HEAD")}.
 
 ## Changes{f" since {since}" if since else ""}
 
-{subjects or "None."}
+{new}
 """
+
+
+def index_page(wheels: Sequence[pathlib.Path]) -> str:
+    """A page of links to the wheels beside it, as pip reads it (PEP 503)."""
+    links = []
+    for wheel in sorted(wheels):
+        pythons = html.escape(str(_metadata(wheel)["Requires-Python"] or ""))
+        address = f"{urllib.parse.quote(wheel.name)}#sha256={sha256_of(wheel)}"
+        links.append(f'<a href="{address}" data-requires-python="{pythons}">{wheel.name}</a><br>\n')
+    return f"<!DOCTYPE html>\n<title>tensorflow {LOCAL_VERSION}</title>\n{''.join(links)}"
 
 
 def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None:
@@ -200,6 +241,8 @@ def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None
         files[-1].write_text(bill_of_materials(wheel, patches, made))
     files.append(out / "RELEASE_NOTES.md")
     files[-1].write_text(release_notes(wheels, since))
+    files.append(out / "index.html")
+    files[-1].write_text(index_page(wheels))
     sums = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(files)]
     (out / "SHA256SUMS").write_text("".join(sums))
 

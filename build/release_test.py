@@ -8,6 +8,7 @@ import importlib
 import json
 import pathlib
 import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -105,8 +106,14 @@ def repository(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathl
     monkeypatch.setattr(release, "ROOT", root)
     release.git("init", "--quiet")
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    for subject in ("first", "second", "third"):
-        release.git(*identity, "commit", "--quiet", "--allow-empty", "-m", subject)
+    changelog = root / "docs" / "changelog.md"
+    changelog.parent.mkdir()
+    entries = ""
+    for number, what in enumerate(("first", "second", "third"), 1):
+        entries = f"## 2026-01-0{number}\n\n- The [{what}](a.md#b)\n  change.\n\n{entries}"
+        changelog.write_text(f"# Changelog\n\nText.\n\n{entries}")
+        release.git("add", "docs")
+        release.git(*identity, "commit", "--quiet", "-m", what)
     return root
 
 
@@ -120,17 +127,47 @@ def test_all_that_is_written_is_the_same_each_time(tmp_path: pathlib.Path) -> No
         done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=wheel.parent, check=False)
         assert done.returncode == 0
     assert written[0] == written[1]
-    names = {wheel.name, f"{wheel.name}.cdx.json", "RELEASE_NOTES.md", "SHA256SUMS"}
+    names = {wheel.name, f"{wheel.name}.cdx.json", "RELEASE_NOTES.md", "SHA256SUMS", "index.html"}
     assert written[0].keys() == names
+
+
+def test_pip_finds_the_wheel_in_the_page_and_checks_its_hash(tmp_path: pathlib.Path) -> None:
+    wheel = make_wheel(tmp_path / "release")
+    page = wheel.parent / "index.html"
+    page.write_text(release.index_page([wheel]))
+
+    def download() -> subprocess.CompletedProcess[str]:
+        pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-index", "--no-cache-dir"]
+        of = ["--python-version", "3.11", "--platform", "manylinux_2_5_x86_64"]
+        where = ["--find-links", str(page), "--dest", str(tmp_path / "found")]
+        command = [*pip, *of, "--only-binary=:all:", *where, f"tensorflow=={BASE}+{LOCAL_VERSION}"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    done = download()
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "found" / wheel.name).read_bytes() == wheel.read_bytes()
+    (tmp_path / "found" / wheel.name).unlink()
+    make_wheel(wheel.parent, metadata=METADATA.replace("# TensorFlow", "# Another"))
+    assert "hash" in download().stderr.lower()
 
 
 @pytest.mark.usefixtures("repository")
 def test_the_notes_have_each_change_since_the_revision() -> None:
     release.git("tag", "v1", "HEAD~1")
-    assert "## Changes since v1\n\n- third\n" in release.release_notes([], "")
-    assert "- third\n- second\n" in release.release_notes([], "HEAD~2")
+    notes = release.release_notes([], "")
+    assert notes.endswith("## Changes since v1\n\n### 2026-01-03\n\n- The third\n  change.\n")
+    notes = release.release_notes([], "HEAD~2")
+    assert "### 2026-01-03\n\n- The third\n  change.\n\n### 2026-01-02\n\n- The sec" in notes
+    assert "first" not in notes
+    assert release.release_notes([], "HEAD").endswith("since HEAD\n\nNone.\n")
     with pytest.raises(BuildError, match="no-such"):
         release.release_notes([], "no-such")
+
+
+@pytest.mark.parametrize("name", list(RELEASES))
+def test_wheels_of_all_releases_are_known(name: str) -> None:
+    wheel = pathlib.Path(f"tensorflow-{name}+{LOCAL_VERSION}-cp311-cp311-manylinux_2_27_x86_64.whl")
+    assert release.parse_name(wheel) == (name, "cp311")
 
 
 def test_another_wheel_is_named(tmp_path: pathlib.Path) -> None:

@@ -3,8 +3,10 @@
 """The releases of TensorFlow that the wheel can be built from, and their stock wheels.
 
     python3 build/releases.py [RELEASE]
+    python3 build/releases.py --all
 
-prints the tags of the Pythons that a release has wheels for, a line each.
+prints the tags of the Pythons that a release has wheels for, or all releases, the usual one first;
+a line each.
 """
 
 import dataclasses
@@ -95,7 +97,10 @@ def main() -> None:
     """Runs the command line."""
     parser = command_line(__doc__)
     parser.add_argument("release", nargs="?", default=BASE, help=f"default: {BASE}")
-    print(*release_named(parser.parse_args().release).sha256, sep="\n")
+    parser.add_argument("--all", action="store_true", help="print the releases")
+    options = parser.parse_args()
+    names = sorted(RELEASES, key=lambda name: name != BASE)
+    print(*(names if options.all else release_named(options.release).sha256), sep="\n")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ install_system_packages --test
 base="$(python3 -c 'import sys; sys.path.insert(0, "build"); import releases; print(releases.BASE)')"
 cache="${TFMS_CACHE:-${XDG_CACHE_HOME:-${HOME}/.cache}/tensorflow-multistream}"
 if ((${#releases[@]} == 0)); then
-  mapfile -t releases < <(ls patches | grep -vxF "${base}")
+  mapfile -t releases < <(python3 build/releases.py --all | tail -n +2)
 fi
 if ((${#pythons[@]} == 0)); then pythons=("$(python_tag)"); fi
 
