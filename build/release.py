@@ -15,6 +15,7 @@ FOLDER gets beside the wheels
 All are the same whenever and wherever they are made from the same wheels and revision.
 """
 
+import concurrent.futures
 import datetime
 import email.message
 import email.parser
@@ -259,7 +260,9 @@ def main() -> None:
             raise BuildError(f"There is no {wheel} in {options.out}.")
         parse_name(wheel)
         print(f"{wheel.name} ...", flush=True)
-        check(wheel)
+    # auditwheel takes some minutes for each, and unpacks it.
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        list(threads.map(check, options.wheels))
     write(options.wheels, options.out, options.since)
     for file in sorted(options.out.iterdir()):
         print(file)
