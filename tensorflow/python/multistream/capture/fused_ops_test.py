@@ -133,6 +133,43 @@ print("kernels", [replay(function_of(op)[0], name) for name, op in OPS.items()])
     assert all(0 < a <= b - 11 for a, b in zip(fused, not_fused, strict=True)), (fused, not_fused)
 
 
+def test_a_value_between_ops_takes_the_memory_of_an_operand() -> None:
+    """The product of an assign_sub is given the memory that its gradient had."""
+    code = """
+# No block of memory suits two of these sizes.
+SIZES = [16 * 3**i for i in range(10)]
+
+def made():
+    with tf.device(GPU):
+        return [[tf.Variable(np.linspace(-1, i + 1, size, dtype=np.float32)) for size in SIZES]
+                for i in range(3)]
+
+def function_of(variables):
+    @tf.function(autograph=False)
+    def step(x):
+        with tf.device(GPU):
+            for inputs, momentum, weights in zip(*variables):
+                gradient = tf.reverse(inputs, [0])
+                momentum.assign_add(gradient * 0.1)
+                weights.assign_sub(momentum * 0.5)
+            return x + 1.0
+    return step
+
+variables = [made(), made()]
+steps = [tf.cuda.captured(mode=mode)(function_of(one))
+         for mode, one in zip(("require", "off"), variables)]
+before = replayed()
+for run in range(14):
+    x = floats()
+    for step in steps:
+        step(x)
+    check(bits(variables[0]) == bits(variables[1]), f"run {run}")
+check(replayed() > before + 3, "replays")
+"""
+    # With branches, results of up to 4 MiB have memory of their own.
+    run_captured(code, TF_MULTI_STREAM_CAPTURE_BRANCHES="1")
+
+
 def test_an_optimizers_ops_are_few_kernels() -> None:
     """captured_keras_test.py compares the weights."""
     launched = [

@@ -13,7 +13,7 @@
 namespace tensorflow::multistream {
 namespace {
 
-// On a GPU a result that is not written is whatever the memory had before.
+// What no op may read.
 constexpr char kRubbish = static_cast<char>(0xB9);
 
 }  // namespace
@@ -26,14 +26,19 @@ int EmulatedFusing::Fused() const {
 
 void EmulatedFusing::Begins(const LaunchedOp& op) {
   before_.clear();
-  if (Fused() < 0 || !op.elementwise) return;
+  const int fused = Fused();
+  if (fused < 0 || !op.elementwise) return;
   const auto& [arithmetic, elements, operands, result] = *op.elementwise;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].IsWhole()) continue;
-    before_[operands[i].address] =
-        std::string(reinterpret_cast<const char*>(operands[i].address),
-                    elements * BytesOfElement(TakesBools(arithmetic, i)));
+    Save(operands[i].address,
+         elements * BytesOfElement(TakesBools(arithmetic, i)));
   }
+  for (const Allocation& made : recorded_[fused].made) {
+    Save(made.begin, made.end - made.begin);
+  }
+  Save(recorded_[fused].elementwise->result,
+       elements * BytesOfElement(GivesBools(arithmetic)));
 }
 
 void EmulatedFusing::Launched(LaunchedOp op) {
@@ -45,11 +50,12 @@ void EmulatedFusing::Launched(LaunchedOp op) {
     auto* at = reinterpret_cast<char*>(result);
     const size_t bytes = op.elementwise->elements *
                          BytesOfElement(GivesBools(op.elementwise->arithmetic));
-    const auto operand = before_.find(result);
-    if (operand == before_.end() || operand->second.size() != bytes) {
+    // Memory that is kept apart from all other.
+    if (before_.find(result) == before_.end()) {
       std::memset(at, kRubbish, bytes);
-    } else {
-      std::memcpy(at, operand->second.data(), bytes);
+    }
+    for (const auto& [begin, was] : before_) {
+      std::memcpy(reinterpret_cast<char*>(begin), was.data(), was.size());
     }
   }
   const FusedKernel* kernel = calls_.Add(fused, std::move(op.elementwise));

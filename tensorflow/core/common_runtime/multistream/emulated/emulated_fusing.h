@@ -23,9 +23,14 @@ namespace tensorflow::multistream {
 // Watches one repeat.
 class EmulatedFusing : public OpWatcher {
  public:
-  // `op_of_call`: for each op that is run, its index in `fused`, or -1.
-  EmulatedFusing(const FusedOps& fused, const std::vector<int>& op_of_call)
-      : fused_(fused), op_of_call_(op_of_call), calls_(fused) {}
+  // `recorded`: the ops of which `fused` was made. `op_of_call`: for each op
+  // that is run, its index in them, or -1.
+  EmulatedFusing(const std::vector<RecordedOp>& recorded, const FusedOps& fused,
+                 const std::vector<int>& op_of_call)
+      : recorded_(recorded),
+        fused_(fused),
+        op_of_call_(op_of_call),
+        calls_(fused) {}
 
   // An error if the ops were not those of the kernels.
   const absl::Status& status() const { return status_; }
@@ -37,11 +42,18 @@ class EmulatedFusing : public OpWatcher {
   // The op of the current call if it is one of a kernel, else -1.
   int Fused() const;
 
+  void Save(uint64_t begin, size_t bytes) {
+    before_[begin] = std::string(reinterpret_cast<const char*>(begin), bytes);
+  }
+
+  const std::vector<RecordedOp>& recorded_;
   const FusedOps& fused_;
   const std::vector<int>& op_of_call_;
   FusedCalls calls_;
   size_t call_ = 0;
-  // What the operands were before the op, by address.
+  // What was in memory before the op, by address: in its operands, and where it
+  // put its result and made others when it was recorded. Not launched on a GPU,
+  // the op would change nothing there, and its kernel may still read it.
   std::map<uint64_t, std::string> before_;
   absl::Status status_;
 };

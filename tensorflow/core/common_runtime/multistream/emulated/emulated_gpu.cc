@@ -244,7 +244,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
         TF_RETURN_IF_ERROR(enqueue_());
       }
       std::vector<int> op_of_call;
-      const std::vector<RecordedOp> ops = checked.Ops(&op_of_call);
+      std::vector<RecordedOp> ops = checked.Ops(&op_of_call);
       has_branches_ = BranchesOf(ops, recorder_->most_branches()).gain;
       checked.Again();
       TF_RETURN_IF_ERROR(Repeat(&checked));
@@ -255,6 +255,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
       }
       VLOG(1) << "A recording has " << fused.Summary();
       fused_ = std::move(fused);
+      recorded_ = std::move(ops);
       op_of_call_ = std::move(op_of_call);
       return absl::OkStatus();
     }
@@ -263,7 +264,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     bool has_branches() const override { return has_branches_; }
     absl::Status Launch(bool) override {
       if (!fused_) return Repeat(/*watcher=*/nullptr);
-      EmulatedFusing fusing(*fused_, op_of_call_);
+      EmulatedFusing fusing(recorded_, *fused_, op_of_call_);
       TF_RETURN_IF_ERROR(Repeat(&fusing));
       kernels_ = std::max<int64_t>(kernels_ - fused_->saved, 0);
       return fusing.status();
@@ -294,7 +295,8 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     int64_t kernels_ = 0;
     bool has_branches_ = false;
     std::optional<FusedOps> fused_;
-    std::vector<int> op_of_call_;  // of fused_
+    std::vector<RecordedOp> recorded_;  // of fused_
+    std::vector<int> op_of_call_;       // of fused_
   };
 };
 
