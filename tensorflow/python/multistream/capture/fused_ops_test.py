@@ -114,7 +114,8 @@ for name, op in OPS.items():
         check(not some, f"{name}, run {run}: {len(other)} differ: {some}")
     check(replayed() == before + 6, f"{name}: {replayed() - before} replays")
 """
-    run_captured(_OPS, code.replace("ON_GPU", str(ON_GPU)), capture="require")
+    code = code.replace("ON_GPU", str(ON_GPU))
+    run_captured(_OPS, code, capture="require", TF_MULTI_STREAM_CAPTURE_FUSE="true")
 
 
 def test_each_op_is_fused() -> None:
@@ -167,7 +168,7 @@ for run in range(14):
 check(replayed() > before + 3, "replays")
 """
     # With branches, results of up to 4 MiB have memory of their own.
-    run_captured(code, TF_MULTI_STREAM_CAPTURE_BRANCHES="1")
+    run_captured(code, TF_MULTI_STREAM_CAPTURE_BRANCHES="1", TF_MULTI_STREAM_CAPTURE_FUSE="true")
 
 
 def test_an_optimizers_ops_are_few_kernels() -> None:

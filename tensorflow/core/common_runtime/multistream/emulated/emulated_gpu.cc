@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -425,7 +426,11 @@ class EmulatedGpuFactory : public DeviceFactory {
         recorder->set_stream_group(group);
         recorder->set_is_recorder();
         recorder->set_most_branches(process.capture_branches);
-        recorder->set_fuses(process.capture_fuse);
+        // The plan does not know of copies to the host that a Send makes: on a
+        // GPU such a copy is an op of which nothing is known, here it is none.
+        // A value that is only sent would stay unwritten.
+        recorder->set_fuses(process.capture_fuse &&
+                            std::getenv(kCaptureFuseVariable) != nullptr);
         leader->AddRecorder(std::move(recorder));
       }
       devices->push_back(std::move(leader));
