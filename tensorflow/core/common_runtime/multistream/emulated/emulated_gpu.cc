@@ -426,9 +426,10 @@ class EmulatedGpuFactory : public DeviceFactory {
         recorder->set_stream_group(group);
         recorder->set_is_recorder();
         recorder->set_most_branches(process.capture_branches);
-        // The plan does not know of copies to the host that a Send makes: on a
-        // GPU such a copy is an op of which nothing is known, here it is none.
-        // A value that is only sent would stay unwritten.
+        // Off unless asked for: the watcher does not see asynchronous ops, such
+        // as compiled functions. On a GPU what such an op launches is an op of
+        // which nothing is known. Here a value that no other op reads stays
+        // unwritten.
         recorder->set_fuses(process.capture_fuse &&
                             std::getenv(kCaptureFuseVariable) != nullptr);
         leader->AddRecorder(std::move(recorder));
