@@ -171,6 +171,40 @@ check(replayed() > before + 3, "replays")
     run_captured(code, TF_MULTI_STREAM_CAPTURE_BRANCHES="1", TF_MULTI_STREAM_CAPTURE_FUSE="true")
 
 
+def test_a_compiled_update_reads_what_a_kernel_for_many_ops_computes() -> None:
+    """Such an update, which optimizers of tf-keras make, is an asynchronous op."""
+    code = """
+def made():
+    with tf.device(GPU):
+        return [tf.Variable(tf.zeros([64])) for _ in range(12)]
+
+@tf.function(autograph=False, jit_compile=True)
+def update(variable, gradient):
+    variable.assign_sub(gradient * 0.1)
+
+def function_of(variables):
+    @tf.function(autograph=False)
+    def step(x):
+        with tf.device(GPU):
+            for variable in variables:
+                update(variable, variable * 2.0 - x)
+            return variables[0] + 1.0  # what the updates have read is freed before
+    return step
+
+variables = [made(), made()]
+steps = [tf.cuda.captured(mode=mode)(function_of(one))
+         for mode, one in zip(("auto", "off"), variables)]
+before = replayed()
+for run in range(14):
+    x = tf.constant(floats(64))
+    for step in steps:
+        step(x)
+    check(bits(variables[0]) == bits(variables[1]), f"run {run}")
+check(replayed() > before + 3, f"replays: {tf.cuda.capture_report()}")
+"""
+    run_captured(code)
+
+
 def test_an_optimizers_ops_are_few_kernels() -> None:
     """captured_keras_test.py compares the weights."""
     launched = [

@@ -26,9 +26,10 @@ std::vector<RecordedOp> CheckedUses::Ops(std::vector<int>* op_of_call) const {
   for (const LaunchedOp& op : ops_) {
     made.insert(made.end(), op.made.begin(), op.made.end());
     freed.insert(freed.end(), op.freed.begin(), op.freed.end());
-    const bool writes =
-        std::any_of(op.uses.begin(), op.uses.end(),
-                    [](const MemoryUse& use) { return use.writes; });
+    const bool writes = op.alone || std::any_of(op.uses.begin(), op.uses.end(),
+                                                [](const MemoryUse& use) {
+                                                  return use.writes;
+                                                });
     if (op_of_call != nullptr) {
       op_of_call->push_back(writes ? static_cast<int>(ops.size()) : -1);
     }
@@ -36,6 +37,7 @@ std::vector<RecordedOp> CheckedUses::Ops(std::vector<int>* op_of_call) const {
     RecordedOp& recorded = ops.emplace_back();
     recorded.uses = op.uses;
     recorded.launches = 1;
+    recorded.alone = op.alone;
     recorded.elementwise = op.elementwise;
     recorded.made = std::exchange(made, {});
     recorded.freed = std::exchange(freed, {});

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -218,6 +217,17 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
   using RecordingDevice::RecordingDevice;
 
   Device* device() override { return this; }
+  // On a GPU the next op finds what an asynchronous op has launched.
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override {
+    RecordingDevice::ComputeAsync(kernel, context,
+                                  [this, kernel, done = std::move(done)] {
+                                    if (IsKernel(*kernel)) {
+                                      NoteUnknown(kernel->name());
+                                    }
+                                    done();
+                                  });
+  }
   std::unique_ptr<Recording> NewRecording() override {
     return std::make_unique<EmulatedRecording>(this);
   }
@@ -426,12 +436,7 @@ class EmulatedGpuFactory : public DeviceFactory {
         recorder->set_stream_group(group);
         recorder->set_is_recorder();
         recorder->set_most_branches(process.capture_branches);
-        // Off unless asked for: the watcher does not see asynchronous ops, such
-        // as compiled functions. On a GPU what such an op launches is an op of
-        // which nothing is known. Here a value that no other op reads stays
-        // unwritten.
-        recorder->set_fuses(process.capture_fuse &&
-                            std::getenv(kCaptureFuseVariable) != nullptr);
+        recorder->set_fuses(process.capture_fuse);
         leader->AddRecorder(std::move(recorder));
       }
       devices->push_back(std::move(leader));

@@ -47,6 +47,7 @@ struct LaunchedOp {
   // Since the op before it: allocations, and the numbers of freed ones.
   std::vector<Allocation> made;
   std::vector<size_t> freed;
+  bool alone = false;  // the uses stay unknown
 };
 
 // Told of each such op, on one thread.
@@ -179,6 +180,18 @@ class RecordingDevice : public Base {
     RecordingDevice* const device_;
     const absl::MutexLock lock_;
   };
+
+ protected:
+  // Tells the watcher of an op that has run, of which nothing is known.
+  void NoteUnknown(const std::string& name) {
+    RecordingMemory* memory = memory_.load(std::memory_order_acquire);
+    if (memory == nullptr || watcher_ == nullptr) return;
+    LaunchedOp op{name};
+    op.made = memory->TakeGiven();
+    op.freed = memory->TakeFreed();
+    op.alone = true;
+    watcher_->Launched(std::move(op));
+  }
 
  private:
   // `memory` is nullptr while nothing is being recorded.
