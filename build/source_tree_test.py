@@ -255,7 +255,7 @@ def test_each_replaced_function_of_the_wheel_build_has_a_hook() -> None:
     )
     replaced = [name for name in patterns if not re.search("TFMS_|11multistream", name)]
     hooks = "".join(added(name) for name in patch_series.read_series(SERIES) if "hook" in name)
-    hooked = re.findall(r"Hook<\s*&(?:\w+::)?(\w+)>", hooks)
+    hooked = re.findall(r"Hook<\s*&(?:\w+::)*(\w+)>", hooks)
 
     def is_of(function: str, symbol: str) -> bool:  # which is mangled, or of C
         return f"{len(function)}{function}" in symbol or function == symbol

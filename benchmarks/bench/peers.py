@@ -9,10 +9,7 @@ from typing import Any
 from .workloads import TOLERANCE, Workload
 
 AUTO_JIT = "--tf_xla_auto_jit=2"
-CAPTURABLE_XLA = {
-    "TF_XLA_FLAGS": f"{AUTO_JIT} --tf_xla_enable_lazy_compilation=false",
-    "XLA_FLAGS": "--xla_gpu_enable_command_buffer=",
-}
+CAPTURABLE_XLA = {"TF_XLA_FLAGS": f"{AUTO_JIT} --tf_xla_enable_lazy_compilation=false"}
 GROUPS = "TF_GPU_STREAM_GROUP_COUNT"
 CAPTURE = {"TF_MULTI_STREAM_CAPTURE": "auto"}
 TENSORFLOW = ("tensorflow_program", "tensorflow")

@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captured steps with what XLA compiles: functions and clusters, on an emulated GPU for the CPU."""
 
-import pytest
-
 from multistream.testing.kit import run_captured
 
-FUNCTIONS = "--xla_gpu_enable_command_buffer="  # set by itself
 CLUSTERS = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit=true --tf_xla_min_cluster_size=2"
 AT_ONCE = "--tf_xla_enable_lazy_compilation=false"
 
@@ -34,11 +31,10 @@ def report():
 """
 
 
-def run(code: str, clusters: str = "", functions: str = "", verify: str = "1", **more: str) -> None:
+def run(code: str, clusters: str = "", verify: str = "1", **more: str) -> None:
     """Runs code with two groups whose steps are captured, each replay verified."""
-    # TF_XLA_FLAGS are read when XLA is first used, XLA_FLAGS at the import.
+    # TF_XLA_FLAGS are read when XLA is first used.
     first = f"os.environ['TF_XLA_FLAGS'] = {clusters!r}\n"
-    more |= {"XLA_FLAGS": functions} if functions else {}
     more |= {"TF_MULTI_STREAM_CAPTURE_VERIFY": verify}
     run_captured(first, HELPERS, code, **more)
 
@@ -153,26 +149,15 @@ expect_rows("a shape", called(lambda x: tf.reshape(x, [tf.shape(x)[0] * 2, -1]) 
 """)
 
 
-@pytest.mark.parametrize(
-    ("compiled", "clusters", "functions", "says"),
-    [
-        (True, "", FUNCTIONS + "FUSION", f"XLA_FLAGS={FUNCTIONS}"),
-        (False, CLUSTERS, FUNCTIONS, AT_ONCE),
-    ],
-    ids=["graphs that XLA may launch itself", "clusters that XLA may not compile"],
-)
-def test_flags_that_are_in_the_way_are_named(
-    compiled: bool, clusters: str, functions: str, says: str
-) -> None:
+def test_the_flag_that_is_in_the_way_is_named() -> None:
     run(
         f"""
-function = called(body, {compiled})
+function = called(body, compiled=False)
 for _ in range(8):
     function(floats(3, 8))
-check(replayed() == 0 and {says!r} in report(), report())
+check(replayed() == 0 and {AT_ONCE!r} in report(), report())
 """,
-        clusters,
-        functions,
+        CLUSTERS,
     )
 
 

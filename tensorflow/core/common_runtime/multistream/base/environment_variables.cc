@@ -278,21 +278,6 @@ const std::vector<Variable>& Variables() {
        "`--tf_xla_enable_lazy_compilation=false` lets XLA's clusters be "
        "captured; with `device_api` flags none is: [with "
        "XLA](captured-steps.md#with-xla)"},
-      {kXlaFlagsVariable,
-       AnyText("XLA's",
-               [](const std::string& value, Options* options) {
-                 for (absl::string_view flag :
-                      absl::StrSplit(value, absl::ByAnyChar(" \t\n"))) {
-                   if (absl::ConsumePrefix(&flag, kXlaCommandBufferFlag)) {
-                     options->xla_launches_graphs = !flag.empty();
-                   }
-                 }
-               }),
-       "",
-       "`--xla_gpu_enable_command_buffer=` has XLA launch no CUDA graphs of "
-       "its own, which no recording can have; set by itself where "
-       "`TF_MULTI_STREAM_CAPTURE` is `inference`, `auto` or `require`, unless "
-       "the variable has that flag"},
 
       {kSharePoolVariable, Switch(&Options::share_pool), "false",
        "one pool of memory, with one limit, for all groups of a GPU: "

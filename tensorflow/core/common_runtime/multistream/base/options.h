@@ -57,11 +57,7 @@ inline constexpr char kCaptureLengthsVariable[] =
     "TF_MULTI_STREAM_CAPTURE_LENGTHS";
 inline constexpr char kCaptureBatchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BATCHES";
-// XLA's variables, and the flag that has to be empty for capture.
 inline constexpr char kTfXlaFlagsVariable[] = "TF_XLA_FLAGS";
-inline constexpr char kXlaFlagsVariable[] = "XLA_FLAGS";
-inline constexpr char kXlaCommandBufferFlag[] =
-    "--xla_gpu_enable_command_buffer=";
 inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 
 inline constexpr int kMaxGroupCount = 64;
@@ -140,9 +136,6 @@ struct Options {
   std::vector<int> capture_batches;
   // TF_MULTI_STREAM_CAPTURE_LENGTHS, ascending.
   std::vector<int> capture_lengths;
-  // XLA_FLAGS: XLA may launch its own CUDA graphs (command buffers), which a
-  // recording cannot contain.
-  bool xla_launches_graphs = true;
   // TF_XLA_FLAGS: XLA may use its own streams (PjRt), which are not recorded.
   bool xla_has_streams = false;
 

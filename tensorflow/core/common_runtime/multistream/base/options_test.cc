@@ -424,22 +424,11 @@ TEST(OptionsTest, StreamGroupsAtGraphLevelCaptureInference) {
   }
 }
 
-TEST(OptionsTest, XlasVariablesThatAffectCapture) {
+TEST(OptionsTest, XlasVariableThatAffectsCapture) {
   for (const auto& [flags, has_streams] :
        {std::pair{"--tf_xla_auto_jit=2", false},
         {"--tf_xla_enable_device_api_for_gpu", true}}) {
     EXPECT_EQ(Get({{kTfXlaFlagsVariable, flags}}).xla_has_streams, has_streams);
-  }
-  for (const auto& [flags, launches] :
-       {std::pair{"", true},
-        {"--xla_gpu_enable_command_buffer=", false},
-        {"--a=b --xla_gpu_enable_command_buffer= --c", false},
-        {"--xla_gpu_enable_command_buffer=FUSION", true},
-        {"--xla_gpu_enable_command_buffer= "
-         "--xla_gpu_enable_command_buffer=FUSION",
-         true}}) {
-    EXPECT_EQ(Get({{kXlaFlagsVariable, flags}}).xla_launches_graphs, launches)
-        << flags;
   }
 }
 

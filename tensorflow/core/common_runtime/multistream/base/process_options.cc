@@ -17,7 +17,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/public/version.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -42,41 +41,14 @@ const absl::StatusOr<Options>* Kept(std::string text, Options options) {
   return known;
 }
 
-// XLA launches CUDA graphs of its own, which no recording can have. Turns them
-// off where the environment has steps captured, unless XLA_FLAGS has a word on
-// it or names a file. XLA reads its flags later, when it is first used. Returns
-// whether it changed the environment.
-bool TurnOffGraphsOfXla(const Options& options) {
-  // An older XLA ends the process at a flag that it does not know.
-  if (TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 16) return false;
-  std::string flags = FromEnvironment(kXlaFlagsVariable).value_or("");
-  if (!options.captures() || options.capture < CaptureMode::kInference ||
-      absl::StrContains(flags, kXlaCommandBufferFlag) ||
-      (!flags.empty() && flags[0] != '-')) {
-    return false;
-  }
-  if (!flags.empty()) flags += " ";
-  setenv(kXlaFlagsVariable, absl::StrCat(flags, kXlaCommandBufferFlag).c_str(),
-         /*overwrite=*/1);
-  return true;
-}
-
 // The options of the environment, from the moment of construction.
 struct Environment {
-  Environment() {
-    options = Parse();
-    if (options.ok() && TurnOffGraphsOfXla(*options)) options = Parse();
-  }
-
-  absl::StatusOr<Options> Parse() {
-    return ParseOptions([this](const std::string& name) {
-      std::optional<std::string> value = FromEnvironment(name);
-      if (value && name != kXlaFlagsVariable && name != kTfXlaFlagsVariable) {
-        has_variables = true;
-      }
-      return value;
-    });
-  }
+  Environment()
+      : options(ParseOptions([this](const std::string& name) {
+          std::optional<std::string> value = FromEnvironment(name);
+          if (value && name != kTfXlaFlagsVariable) has_variables = true;
+          return value;
+        })) {}
 
   bool has_variables = false;
   absl::StatusOr<Options> options;

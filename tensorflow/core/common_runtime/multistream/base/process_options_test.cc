@@ -30,7 +30,7 @@ class ProcessOptionsDeathTest : public ::testing::Test {
     auto run = [&] {
       for (const char* name :
            {kGroupCountVariable, kNodeLevelVariable, kPolicyVariable,
-            kThreadModeVariable, kCaptureVariable, kXlaFlagsVariable}) {
+            kThreadModeVariable, kCaptureVariable}) {
         unsetenv(name);
       }
       for (const auto& [name, value] : variables) {
@@ -135,28 +135,6 @@ TEST_F(ProcessOptionsDeathTest, GroupsOfOneSessionDoNotCaptureTheOthersSteps) {
     EXPECT_EQ(ProcessOptions()->capture, CaptureMode::kInference);
     EXPECT_TRUE(ProcessOptions()->capture_is_default);
   });
-}
-
-TEST_F(ProcessOptionsDeathTest, XlaLaunchesNoGraphsWhereStepsAreCaptured) {
-  const auto flags_in = [](const Variables& variables,
-                           const std::string& expected) {
-    InNewProcess(variables, [&] {
-      ProcessOptions();
-      const char* flags = std::getenv(kXlaFlagsVariable);
-      EXPECT_EQ(flags == nullptr ? "" : flags, expected);
-      EXPECT_EQ(ProcessOptions()->xla_launches_graphs, expected.empty());
-    });
-  };
-  const Variables groups = {{kGroupCountVariable, "2"}};
-  flags_in({}, "");
-  flags_in(groups, kXlaCommandBufferFlag);
-  flags_in({{kCaptureVariable, "auto"}}, kXlaCommandBufferFlag);
-  for (const auto& [name, value] :
-       {std::pair{kCaptureVariable, "marked"}, {kNodeLevelVariable, "true"}}) {
-    Variables variables = groups;
-    variables[name] = value;
-    flags_in(variables, "");
-  }
 }
 
 TEST_F(ProcessOptionsDeathTest, NoEnvironmentIsReadAgainAfterARequest) {

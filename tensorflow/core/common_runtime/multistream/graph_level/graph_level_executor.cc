@@ -304,11 +304,9 @@ class GraphLevelExecutor : public Executor {
   }
 
   std::string ObstacleInXla() const {
-    if (options_.xla_launches_graphs) {
-      return absl::StrCat(
-          "XLA launches CUDA graphs of its own, unless there is ",
-          kXlaFlagsVariable, "=", kXlaCommandBufferFlag);
-    }
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 16
+    return "XLA of this release of TensorFlow is not recorded";
+#endif
     return options_.xla_has_streams
                ? absl::StrCat("XLA has streams of its own, with device_api in ",
                               kTfXlaFlagsVariable)

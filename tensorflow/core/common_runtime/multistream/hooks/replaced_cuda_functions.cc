@@ -19,6 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/xla_graphs.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/stock_function.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "third_party/gpus/cuda/include/cuda.h"
@@ -27,6 +28,9 @@
 #define TFMS_THEN_EXECUTE                                             \
   "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE" \
   "St8functionIFvvEE"
+
+#define TFMS_HAS_ACTIVE_SESSION \
+  "_ZN3tsl8profiler12ProfilerLock16HasActiveSessionEv"
 
 namespace tensorflow {
 namespace multistream {
@@ -54,6 +58,13 @@ void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
               [stream](EventMgr* manager, std::function<void()> callback) {
                 stock(manager, stream, std::move(callback));
               });
+}
+
+// ProfilerLock::HasActiveSession, whose header is elsewhere in some releases.
+bool HasProfilerInItsPlace() __asm__(TFMS_HAS_ACTIVE_SESSION);
+bool HasProfilerInItsPlace() {
+  static const auto stock = StockFunction(&HasProfilerInItsPlace);
+  return HasProfiler(stock);
 }
 
 absl::StatusOr<se::gpu::CudaContext*> CreateContextInItsPlace(int gpu,

@@ -25,6 +25,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/xla_graphs.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
@@ -34,6 +35,7 @@
 #include "tensorflow/core/grappler/clusters/utils.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "third_party/gpus/cuda/include/cuda_runtime_api.h"
+#include "tsl/profiler/lib/profiler_lock.h"
 #include "xla/stream_executor/executor_cache.h"
 
 // Declared as in TensorFlow's header, which would need MLIR's headers.
@@ -68,6 +70,7 @@ using ContextHook = Hook<kCreateContext>;
 using LaunchHook =
     Hook<&mlir::kernel_gen::tf_framework::_mlir_ciface_tf_launch_kernel>;
 using CallbackHook = Hook<&cudaStreamAddCallback>;
+using ProfilerHook = Hook<&tsl::profiler::ProfilerLock::HasActiveSession>;
 
 absl::StatusOr<se::gpu::CudaContext*> CreateContextForHook(int gpu,
                                                            CUdevice device) {
@@ -137,6 +140,10 @@ void SetStreamHooks() {
   ContextHook::Set(&AsCreateContext<&CreateContextForHook>);
   LaunchHook::Set([](auto... arguments) {
     LaunchKernel(arguments..., &LaunchHook::Stock);
+  });
+  // Hooked where XLA calls it.
+  ProfilerHook::Set([] {
+    return HasProfiler(&tsl::profiler::ProfilerLock::HasActiveSession);
   });
   CallbackHook::Set([](cudaStream_t stream, cudaStreamCallback_t callback,
                        void* data, unsigned int flags) {
