@@ -362,7 +362,8 @@ void CapturedCall::AddShapes() {
     }
   }
   for (const auto& variable : variables_) {
-    absl::StrAppend(&shapes_, reinterpret_cast<uintptr_t>(variable.get()), ";");
+    const Var* address = variable.get();
+    shapes_.append(reinterpret_cast<const char*>(&address), sizeof(address));
   }
   absl::StrAppend(&shapes_, settings_.tensor_float_32, settings_.deterministic);
   // A step of that length is not masked.
@@ -382,6 +383,7 @@ void CapturedCall::AddShape(const Tensor& tensor) {
 bool CapturedCall::CollectArguments() {
   if (step_.arguments.empty()) return true;
   if (args_.call_frame == nullptr) return false;
+  inputs_.arguments.reserve(step_.arguments.size());
   for (const Capturable::Argument& it : step_.arguments) {
     const Tensor* value = nullptr;
     if (!args_.call_frame->GetArg(it.index, &value).ok() ||
@@ -404,6 +406,8 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
     resources->Lookup(container, name, &found).IgnoreError();
     return found;
   };
+  variables_.reserve(step_.variables.size());
+  state_.reserve(step_.variables.size());
   for (const Capturable::Variable& it : step_.variables) {
     core::RefCountPtr<Var>& variable = variables_.emplace_back();
     if (it.argument < 0) {
@@ -412,7 +416,8 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
       variable.reset(find(container, it.name));
       state_.push_back(StateKeyOf(resources, container, it.name));
     } else {
-      const auto handles = HandlesOf(inputs_.arguments[it.argument]);
+      const absl::Span<const ResourceHandle> handles =
+          HandlesOf(inputs_.arguments[it.argument]);
       if (handles.size() != 1 || !IsVariable(handles[0])) return false;
       const ResourceHandle& handle = handles[0];
       if (handle.IsRefCounting()) {

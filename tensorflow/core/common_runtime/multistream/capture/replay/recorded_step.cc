@@ -176,6 +176,7 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
     const UsesVariables reads(leader_->gpu_groups(), call, /*changes=*/false);
     variables_.FindHomes(call, leaders);
   }
+  TF_RETURN_IF_ERROR(variables_.CheckDistinct(call));
   if (!variables_.PutBack(call).ok()) return VariableWasChanged();
   const UsesVariables uses(leader_->gpu_groups(), call,
                            step_.changes_variables);

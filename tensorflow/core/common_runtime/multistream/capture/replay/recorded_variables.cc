@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/platform/errors.h"
@@ -13,15 +14,23 @@
 namespace tensorflow::multistream {
 namespace {
 
+using Buffers = std::vector<const TensorBuffer*>;
+
+// The buffers of a call's arguments that are no handles.
+Buffers BuffersOf(const CapturedCall& call) {
+  Buffers buffers;
+  for (const Tensor& it : call.inputs().arguments) {
+    if (it.dtype() != DT_RESOURCE) buffers.push_back(DMAHelper::buffer(&it));
+  }
+  return buffers;
+}
+
 // How many of a piece's tensors have the buffer of `value`: of each argument
 // that was read from a variable, the op's input and the call's copy. Nobody
 // else takes references to these.
-int TensorsOfPiece(const CapturedCall& call, const Tensor& value) {
-  int tensors = 0;
-  for (const Tensor& it : call.inputs().arguments) {
-    if (DMAHelper::buffer(&it) == DMAHelper::buffer(&value)) tensors += 2;
-  }
-  return tensors;
+int TensorsOfPiece(const Buffers& arguments, const Tensor& value) {
+  return 2 * static_cast<int>(std::count(arguments.begin(), arguments.end(),
+                                         DMAHelper::buffer(&value)));
 }
 
 }  // namespace
@@ -36,6 +45,19 @@ void RecordedVariables::FindHomes(const CapturedCall& call,
     homes_.push_back(VariableHome::Of(variable.get(), leaders));
     used_.emplace_back(variable.get());
   }
+}
+
+absl::Status RecordedVariables::CheckDistinct(const CapturedCall& call) const {
+  if (!IsKept(Rule::kChangedIsItsOwn)) return absl::OkStatus();
+  absl::flat_hash_map<const Var*, int> times;
+  for (const auto& variable : call.variables()) ++times[variable.get()];
+  for (size_t i = 0; i < step_.variables.size(); ++i) {
+    if (step_.variables[i].changed && times[call.variables()[i].get()] > 1) {
+      return absl::FailedPreconditionError(
+          "it takes a variable that it changes twice");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RecordedVariables::NotePlaces(const CapturedCall& call,
@@ -75,6 +97,7 @@ absl::Status RecordedVariables::PutBack(const CapturedCall& call) const {
 
 absl::Status RecordedVariables::Hold(const CapturedCall& call,
                                      std::vector<Tensor>* held) const {
+  held->reserve(call.variables().size());
   for (const auto& variable : call.variables()) {
     tf_shared_lock lock(*variable->mu());
     if (!variable->tensor()->IsInitialized()) {
@@ -110,24 +133,14 @@ absl::Status RecordedVariables::CheckChanged(const CapturedCall& call) const {
       return absl::AbortedError("a variable is copied when it is read, now");
     }
   }
-  std::vector<const Var*> sorted;
-  for (const auto& variable : call.variables()) {
-    sorted.push_back(variable.get());
-  }
-  std::sort(sorted.begin(), sorted.end());
+  const Buffers arguments = step_.is_piece ? BuffersOf(call) : Buffers();
   for (size_t i = 0; i < step_.variables.size(); ++i) {
     if (!step_.variables[i].changed) continue;
     Var* variable = call.variables()[i].get();
-    const auto [first, last] =
-        std::equal_range(sorted.begin(), sorted.end(), variable);
-    if (last - first > 1) {
-      return absl::FailedPreconditionError(
-          "it takes a variable that it changes twice");
-    }
     int own;
     {
       tf_shared_lock lock(*variable->mu());
-      own = step_.is_piece ? TensorsOfPiece(call, *variable->tensor()) : 0;
+      own = TensorsOfPiece(arguments, *variable->tensor());
       if (homes_[i] == nullptr &&
           !VariableHome::IsAllThatRefers(*variable->tensor(), own)) {
         return VariableHome::InUse();

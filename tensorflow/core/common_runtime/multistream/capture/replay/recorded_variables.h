@@ -38,6 +38,9 @@ class RecordedVariables {
   // Finds the variables' homes, in memory of the leader's allocator. Call once,
   // before the other methods.
   void FindHomes(const CapturedCall& call, Allocator* leaders);
+  // FailedPrecondition if the call takes a variable twice that it changes.
+  // Calls of one recording take the same variables in the same places.
+  absl::Status CheckDistinct(const CapturedCall& call) const;
   // Moves the variables back into their homes.
   absl::Status PutBack(const CapturedCall& call) const;
   // Returns the variables' current values, which stay where they are for as
@@ -53,8 +56,8 @@ class RecordedVariables {
   // Checks that the step alone refers to the memory of each variable that it
   // changes. A piece does by arguments that were read from the variable, too:
   // what a launch needs of them is copied before the piece changes anything.
-  // Unavailable if another tensor refers to one; Aborted or
-  // FailedPrecondition if the recording can never be launched.
+  // Unavailable if another tensor refers to one; Aborted if the recording can
+  // never be launched.
   absl::Status CheckChanged(const CapturedCall& call) const;
   // Whether the variables have the shapes that a padded call expects.
   bool Fit(const Padding& padding) const;
