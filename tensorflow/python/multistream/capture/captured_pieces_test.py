@@ -277,6 +277,70 @@ check(run_sessions(use_resource=False) == 0, "reference variables")
     )
 
 
+LOOPS = """
+with tf.device(GPU):
+    w = tf.constant(floats(8, 8))
+
+def cut(x):  # an op that is not captured, between pieces
+    return tf.ensure_shape(tf.gather(x, tf.where(x[:, 0] > -9)[:, 0]), x.shape)
+
+def pieces(name, function, *draws, runs=14):
+    # How many pieces a call replays.
+    compare(name, function, *draws, captured=None, runs=runs)
+    calls = tf.cuda.captured(mode="auto")(on_gpu(function))
+    for _ in range(20):
+        inputs = [draw() for draw in draws]
+        before = total("pieces_replayed")
+        calls(*inputs)
+    return total("pieces_replayed") - before
+
+def repeated(n, x):
+    def body(i, y):
+        return i + 1, tf.tanh(y @ w) + 0.1
+    return tf.while_loop(lambda i, y: i < n, body, (0, x))[1]
+
+def nested(x):
+    return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, repeated(2, y)), (0, x))[1]
+
+def scanned(x):
+    return tf.scan(lambda a, row: tf.tanh(a + row), x)
+
+rnn = tf.keras.layers.RNN(tf.keras.layers.LSTMCell(8))
+with tf.device(GPU):
+    rnn(np.zeros([1, 6, 8], np.float32))
+
+def gradients(x):
+    with tf.GradientTape() as tape:
+        y = rnn(tf.reshape(x, [-1, 6, 8]))
+        loss = tf.reduce_sum(y * y)
+    return loss, tape.gradient(loss, [v.value for v in rnn.trainable_variables])
+
+rows = lambda: floats(6, 8)
+for name, loop in {"constant": lambda x: repeated(6, x), "nested": nested, "scan": scanned,
+                   "rows": lambda x: repeated(tf.shape(x)[0], x), "gradients": gradients}.items():
+    found = pieces(name, lambda x: loop(cut(x * 2.0) + 1.0), rows)
+    check(1 <= found <= 2, f"{name}: {found} pieces, {tf.cuda.capture_report()}")
+# A piece in each iteration, so that no recording is made for each number of iterations.
+count = lambda: np.int32(rng.integers(3, 100))
+found = pieces("a value", lambda n, x: repeated(n, cut(x * 2.0) + 1.0), count, rows)
+check(found >= 3, f"a value: {found} pieces")
+found = pieces("a value of the GPU", lambda x: tf.while_loop(
+    lambda y: tf.reduce_sum(y) < 50.0, lambda y: (tf.abs(tf.tanh(y @ w)) + y,),
+    (cut(abs(x)) + 1.0,))[0], rows)
+check(found >= 3, f"a value of the GPU: {found} pieces")
+"""
+
+
+def test_a_loop_is_in_a_piece_with_all_its_iterations() -> None:
+    """If constants and shapes decide how many there are."""
+    kit.run_captured(
+        LOOPS,
+        capture="marked",
+        TF_DETERMINISTIC_OPS="1",
+        TF_MULTI_STREAM_CAPTURE_PIECES="2",
+    )
+
+
 @pytest.mark.parametrize("percent", [80, 99])
 def test_a_share_can_be_required(percent: int) -> None:
     kit.run_captured(

@@ -10,8 +10,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -20,6 +18,7 @@
 #include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_graph.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/equal_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
@@ -70,6 +69,15 @@ class Cutter {
 
   Cut Make() {
     Cut cut;
+    do {
+      cut = TryMake();
+    } while (levels_.must_prepare());
+    return cut;
+  }
+
+ private:
+  Cut TryMake() {
+    Cut cut;
     if (const absl::Status status = levels_.Prepare(library_, with_xla_);
         !status.ok()) {
       cut.no_pieces = std::string(status.message());
@@ -89,6 +97,7 @@ class Cutter {
           is_final = false;
         }
       }
+      if (levels_.must_prepare()) return cut;
       if (!is_final) continue;
       if (cut.pieces.empty()) {
         cut.no_pieces = "none is large enough";
@@ -113,7 +122,6 @@ class Cutter {
     return cut;
   }
 
- private:
   static Cut NotCut(const absl::Status& status) {
     LOG(ERROR) << "Multi-stream: a graph could not be cut: " << status;
     Cut cut;
@@ -121,42 +129,10 @@ class Cutter {
     return cut;
   }
 
-  // What a piece's nodes take from others and give to others.
-  struct Border {
-    std::vector<Output> takes;
-    std::vector<Output> gives;
-  };
-
-  Border BorderOf(PieceId of, const std::vector<int>& nodes) const {
-    Border border;
-    absl::flat_hash_set<Output> taken, given;
-    for (const int id : nodes) {
-      const Node* node = old_.FindNodeId(id);
-      std::vector<const Edge*> edges(node->num_inputs());
-      if (!node->input_edges(&edges).ok()) continue;
-      for (const Edge* edge : edges) {
-        const int from = edge->src()->id();
-        if (levels_.PieceOf(from) == of || levels_.IsCopied(from)) continue;
-        const Output output(from, edge->src_output());
-        if (taken.insert(output).second) border.takes.push_back(output);
-      }
-      for (const Edge* edge : node->out_edges()) {
-        if (edge->IsControlEdge() || !edge->dst()->IsOp() ||
-            levels_.PieceOf(edge->dst()->id()) == of) {
-          continue;
-        }
-        const Output output(id, edge->src_output());
-        if (given.insert(output).second) border.gives.push_back(output);
-      }
-    }
-    absl::c_sort(border.gives);
-    return border;
-  }
-
   // The piece of these nodes; nullopt if one of them had to leave it.
   absl::StatusOr<std::optional<Piece>> MakePiece(
       PieceId of, const std::vector<int>& nodes) {
-    const Border border = BorderOf(of, nodes);
+    const PieceBorder border = BorderOf(old_, levels_, of, nodes);
     int launches = 0, kernels = 0;
     for (const int id : nodes) {
       if (!levels_.Launches(id)) continue;
@@ -193,13 +169,17 @@ class Cutter {
     // Which arguments decide sizes is found by trying.
     std::set<Output> decide;
     while (true) {
-      TF_ASSIGN_OR_RETURN(piece.graph,
-                          GraphOf(piece.name, of, nodes, border, decide));
+      TF_ASSIGN_OR_RETURN(piece.graph, GraphOfPiece(old_, levels_, piece.name,
+                                                    of, nodes, border, decide));
       ValuesOnDevice values = PutValuesOnDevice(*piece.graph);
       piece.recorded = std::move(values.graph);
       if (values.obstacle.empty()) break;
       VLOG(2) << "Not in a piece: " << values.obstacle;
       const Needs needs = NeedsOf(values.obstacle_at, of, border);
+      if (needs.by_loop && !needs.arguments.empty()) {
+        LeaveAt(values.obstacle_at, nodes);
+        return std::nullopt;
+      }
       const size_t before = decide.size();
       decide.insert(needs.arguments.begin(), needs.arguments.end());
       if (decide.size() > before) continue;
@@ -255,9 +235,12 @@ class Cutter {
   struct Needs {
     std::set<Output> arguments;  // they become a part of a recording's key
     std::vector<int> copies;     // from the GPU to the host: they end a piece
+    // It is needed in a loop that would be recorded as a whole: anew for each
+    // number of iterations, if the arguments were a part of the key.
+    bool by_loop = false;
   };
   Needs NeedsOf(const std::string& name, PieceId of,
-                const Border& border) const {
+                const PieceBorder& border) const {
     Needs needs;
     const Node* found = nullptr;
     for (const int id : levels_.order()) {
@@ -265,6 +248,7 @@ class Cutter {
       if (node->name() == name && levels_.PieceOf(id) == of) found = node;
     }
     if (found == nullptr || IsOnHost(*found)) return needs;
+    needs.by_loop = levels_.IsInWholeLoop(found->id());
     WalkFinds(*found, [&](const Node& next, auto go_to) {
       for (const Edge* edge : next.in_edges()) {
         if (edge->IsControlEdge()) continue;
@@ -286,74 +270,8 @@ class Cutter {
     return needs;
   }
 
-  absl::StatusOr<std::unique_ptr<Graph>> GraphOf(
-      const std::string& name, PieceId of, const std::vector<int>& nodes,
-      const Border& border, const std::set<Output>& decide) {
-    auto graph = std::make_unique<Graph>(old_.flib_def());
-    graph->set_versions(old_.versions());
-    absl::flat_hash_map<int, Node*> made;
-    const std::string& device =
-        old_.FindNodeId(nodes[0])->assigned_device_name();
-    absl::flat_hash_map<Output, Node*> arguments;
-    for (size_t i = 0; i < border.takes.size(); ++i) {
-      const Output& output = border.takes[i];
-      NodeDef def = ArgumentOfPiece(levels_.TypeOf(output), static_cast<int>(i),
-                                    levels_.IsOnHost(output));
-      def.set_name(absl::StrCat("_multi_stream_", name, "_argument_", i));
-      if (decide.count(output) > 0) AddNodeAttr(kDecidesAttr, true, &def);
-      TF_ASSIGN_OR_RETURN(arguments[output],
-                          AddAssigned(std::move(def), device, graph.get()));
-    }
-    for (const int id : nodes) {
-      const Node* node = old_.FindNodeId(id);
-      TF_ASSIGN_OR_RETURN(
-          made[id],
-          AddAssigned(node->def(), node->assigned_device_name(), graph.get()));
-    }
-    for (const int id : nodes) {
-      const Node* node = old_.FindNodeId(id);
-      for (const Edge* edge : node->in_edges()) {
-        const int from = edge->src()->id();
-        if (edge->IsControlEdge()) {
-          if (levels_.PieceOf(from) == of && edge->src()->IsOp()) {
-            graph->AddControlEdge(made[from], made[id]);
-          }
-          continue;
-        }
-        if (const auto argument = arguments.find({from, edge->src_output()});
-            argument != arguments.end()) {
-          graph->AddEdge(argument->second, 0, made[id], edge->dst_input());
-          continue;
-        }
-        if (levels_.IsCopied(from) && made[from] == nullptr) {
-          // With its name, so that executors share the kernel.
-          NodeDef def = edge->src()->def();
-          def.clear_input();
-          TF_ASSIGN_OR_RETURN(
-              made[from],
-              AddAssigned(std::move(def), edge->src()->assigned_device_name(),
-                          graph.get()));
-        }
-        graph->AddEdge(made[from], edge->src_output(), made[id],
-                       edge->dst_input());
-      }
-    }
-    for (size_t i = 0; i < border.gives.size(); ++i) {
-      const Output& output = border.gives[i];
-      NodeDef def = ResultOfPiece(levels_.TypeOf(output), static_cast<int>(i),
-                                  levels_.IsOnHost(output));
-      def.set_name(absl::StrCat("_multi_stream_", name, "_result_", i));
-      def.add_input(old_.FindNodeId(output.first)->name());
-      TF_ASSIGN_OR_RETURN(Node * result,
-                          AddAssigned(std::move(def), device, graph.get()));
-      graph->AddEdge(made[output.first], output.second, result, 0);
-    }
-    FixupSourceAndSinkEdges(graph.get());
-    return graph;
-  }
-
   absl::StatusOr<Node*> AddPiece(const Piece& piece, Graph* graph) {
-    const Border& border = border_.at(piece.name);
+    const PieceBorder& border = border_.at(piece.name);
     NodeDef def;
     def.set_op(kPieceOp);
     def.set_name(absl::StrCat("_multi_stream_", piece.name));
@@ -440,7 +358,7 @@ class Cutter {
     }
     for (const Piece& piece : pieces) {
       Node* node = by_id.at(id_.at(piece.name));
-      const Border& border = border_.at(piece.name);
+      const PieceBorder& border = border_.at(piece.name);
       for (size_t i = 0; i < border.gives.size(); ++i) {
         given[border.gives[i]] = {node, static_cast<int>(i)};
       }
@@ -453,7 +371,7 @@ class Cutter {
     };
     for (const Piece& piece : pieces) {
       Node* node = by_id.at(id_.at(piece.name));
-      const Border& border = border_.at(piece.name);
+      const PieceBorder& border = border_.at(piece.name);
       for (size_t i = 0; i < border.takes.size(); ++i) {
         const auto [from, output] = source_of(border.takes[i]);
         graph->AddEdge(from, output, node, static_cast<int>(i));
@@ -485,7 +403,7 @@ class Cutter {
   const int fewest_launches_;
   PieceLevels levels_;
   // By name of a piece.
-  std::map<std::string, Border> border_;
+  std::map<std::string, PieceBorder> border_;
   std::map<std::string, PieceId> id_;
 };
 

@@ -24,8 +24,11 @@
 // one only if all its users are in it. A piece with few launches does not pay
 // for copying what it takes and gives: its nodes run as always.
 //
-// A piece runs as a whole or not at all, in each iteration of a loop. So if
-// nodes of an odd level are in other loops or branches, they are other pieces.
+// A piece runs as a whole or not at all. So if nodes of an odd level are in
+// other branches, they are other pieces. A loop is in a piece with all its
+// iterations if constants and shapes decide how many there are, and all of it
+// may be recorded. Else nodes of the loop are pieces, which run in each
+// iteration.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_CUT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_CUT_H_

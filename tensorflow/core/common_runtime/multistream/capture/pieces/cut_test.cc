@@ -345,6 +345,35 @@ TEST(CutTest, ANodeIsInAPieceOfItsLoop) {
   }
 }
 
+TEST(CutTest, ALoopThatConstantsCountIsPartOfAPiece) {
+  for (const bool constants : {true, false}) {
+    Part part(absl::StrCat(
+        "start = Tanh(x()); i = Merge(enter(start), enter(start));"
+        "k = Merge(enter(0), enter(0));",
+        constants ? "most = enter(9) is_constant=true;"
+                  : "most = enter(Sum(ids(), {0})) is_constant=true;",
+        "c = LoopCond(Less(k, most)); s = Switch(i, c); t = Switch(k, c);"
+        "next = NextIteration(Exp(s:1));"
+        "count = NextIteration(AddV2(t:1, enter(1) is_constant=true));"
+        "result(Cos(Exit(s))); other(Where(x()))"));
+    part.Close("next", "i");
+    part.Close("count", "k");
+    const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+    Texts ops;
+    for (const Piece& piece : cut.pieces) ops.push_back(Ops(*piece.graph));
+    if (!constants) {
+      EXPECT_EQ(ops.size(), 3) << absl::StrJoin(ops, "; ");
+      continue;
+    }
+    EXPECT_EQ(ops, Texts{"AddV2 Cos Enter Enter Enter Enter Enter Enter Exit "
+                         "Exp Less LoopCond Merge Merge NextIteration "
+                         "NextIteration Switch Switch Tanh _Arg _Retval"});
+    EXPECT_FALSE(cut.pieces[0].in_loop);
+    EXPECT_EQ(Ops(*cut.graph),
+              "Where _Arg _Arg _MultiStreamPiece _Retval _Retval");
+  }
+}
+
 // What a loop gives depends on all that it takes, through other iterations.
 TEST(CutTest, APieceBeforeALoopIsNotThePieceAfterIt) {
   Part part(
@@ -428,7 +457,7 @@ TEST(CutTest, EarlyValuesArePartOfAPiece) {
   }
 }
 
-TEST(CutTest, WhatXlaCompilesIsInNoPieceWhereXlaLaunchesGraphs) {
+TEST(CutTest, WhatXlaCompilesIsInNoPieceWhereItIsNotRecorded) {
   for (const bool with_xla : {false, true}) {
     PartGraph part(kGpu, kHost);
     TF_CHECK_OK(part.graph.AddFunctionDef(

@@ -9,18 +9,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/capture/pieces/value_shapes.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/framework/memory_types.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -30,27 +24,6 @@ int EvenFrom(int level) { return level + level % 2; }
 int OddFrom(int level) { return level + (level + 1) % 2; }
 int EvenTo(int level) { return level - level % 2; }
 int OddTo(int level) { return level - (level + 1) % 2; }
-
-bool IsOfXla(const Node& node) {
-  return absl::c_linear_search(node.input_types(), DT_STRING) ||
-         absl::c_linear_search(node.output_types(), DT_STRING) ||
-         absl::StartsWith(node.type_string(), "_Xla") || IsCompiled(node);
-}
-
-bool HandsHandleOn(const Node& node) {
-  return absl::c_linear_search(node.output_types(), DT_RESOURCE);
-}
-
-// Whether the node is a constant that lets other nodes run after the nodes that
-// the constant comes after. TensorFlow's constant folding makes one of a
-// branch's pivot, which is the condition's value and so known there.
-bool IsPivot(const Node& node) {
-  const auto is_order = [](const Edge* edge) {
-    return edge->IsControlEdge() && edge->src()->IsOp() && edge->dst()->IsOp();
-  };
-  return node.IsConstant() && absl::c_any_of(node.in_edges(), is_order) &&
-         absl::c_any_of(node.out_edges(), is_order);
-}
 
 absl::Status Unknown(const Node& node) {
   return absl::FailedPreconditionError(
@@ -62,13 +35,16 @@ absl::Status Unknown(const Node& node) {
 absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
                                   bool with_xla) {
   const int ids = graph_.num_node_ids();
-  kinds_.resize(ids, Kind::kBetween);
-  classes_.resize(ids);
-  in_loop_.resize(ids);
-  waits_.resize(ids);
-  before_.resize(ids);
-  after_.resize(ids);
-  outputs_.resize(ids);
+  kinds_.assign(ids, Kind::kBetween);
+  classes_.assign(ids, 0);
+  in_loop_.assign(ids, false);
+  waits_.assign(ids, false);
+  before_.assign(ids, {});
+  after_.assign(ids, {});
+  outputs_.assign(ids, {});
+  order_.clear();
+  pairs_.clear();
+  must_prepare_ = false;
   for (const Node* node : graph_.op_nodes()) {
     MemoryTypeVector inputs;
     TF_RETURN_IF_ERROR(MemoryTypesForNode(graph_.op_registry(), DEVICE_GPU,
@@ -95,8 +71,8 @@ absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
   TF_RETURN_IF_ERROR(BuildControlFlowInfo(&graph_, &frames));
   OrderLoops(frames);
   TF_RETURN_IF_ERROR(OrderTransfers());
+  FindKinds(library, with_xla, frames);
   TF_RETURN_IF_ERROR(Sort());
-  FindKinds(library, with_xla);
   FindClasses(frames);
   LeaveOutValueShapes();
   LeaveOutConditions();
@@ -170,124 +146,6 @@ absl::Status PieceLevels::Sort() {
   return absl::FailedPreconditionError("transfers are in a cycle");
 }
 
-void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
-                            bool with_xla) {
-  const std::vector<std::string> obstacles = ObstaclesAt(graph_, library);
-  for (const Node* node : graph_.op_nodes()) {
-    const int id = node->id();
-    waits_[id] = HasValueShape(*node);
-    if (!obstacles[id].empty()) {
-      VLOG(2) << "Between pieces: " << node->name() << " " << obstacles[id];
-    }
-    if (!obstacles[id].empty() || node->IsArg() || node->IsRetval() ||
-        node->IsSend() || node->IsRecv()) {
-      continue;
-    }
-    if (IsPivot(*node)) {
-      kinds_[id] = Kind::kFree;
-    } else if (node->IsConstant() || node->type_string() == "VarHandleOp") {
-      kinds_[id] = Kind::kCopied;
-    } else if (!node->IsControlFlow() && (with_xla || !IsOfXla(*node)) &&
-               !HandsHandleOn(*node)) {
-      kinds_[id] =
-          multistream::IsOnHost(*node) || LaunchesNothing(node->type_string())
-              ? Kind::kFree
-              : Kind::kLaunch;
-    }
-  }
-  for (const auto& [send, receive] : pairs_) {
-    if (MayCross(graph_.FindNodeId(receive)->output_type(0))) {
-      kinds_[send] = kinds_[receive] = Kind::kFree;
-    }
-  }
-  // A value of the host for one piece travels with the piece's other inputs.
-  for (const Node* node : graph_.op_nodes()) {
-    if (node->IsRecv() && IsEarlyValue(*node) && !IsCopyInPlace(*node) &&
-        MayCross(node->output_type(0))) {
-      kinds_[node->id()] = Kind::kFree;
-    }
-  }
-}
-
-void PieceLevels::LeaveOutValueShapes() {
-  LeaveOut(TakeValueShapes(graph_, order_, pairs_));
-}
-
-void PieceLevels::LeaveOutConditions() {
-  std::set<int> left_out, sends;
-  for (const auto& [send, receive] : pairs_) {
-    const Node* on_host = graph_.FindNodeId(receive);
-    if (!absl::c_any_of(on_host->out_nodes(),
-                        [](const Node* node) { return IsAssert(*node); })) {
-      continue;
-    }
-    std::set<int> makers;
-    if (!AddMakers(send, &makers) || !AddFollowers(receive, &left_out)) return;
-    left_out.insert(makers.begin(), makers.end());
-    left_out.insert({send, receive});
-    sends.insert(send);
-  }
-  if (!LeaveOut({left_out.begin(), left_out.end()})) return;
-  for (const int send : sends) waits_[send] = true;
-}
-
-bool PieceLevels::AddFollowers(int id, std::set<int>* followers) const {
-  std::vector<int> next = {id};
-  while (!next.empty()) {
-    const int from = next.back();
-    next.pop_back();
-    for (const int to : after_[from]) {
-      if (kinds_[to] == Kind::kLaunch) return false;
-      if (followers->insert(to).second) next.push_back(to);
-    }
-  }
-  return true;
-}
-
-bool PieceLevels::AddMakers(int send, std::set<int>* makers) const {
-  constexpr size_t kMost = 8;
-  std::set<int> seen = {send};
-  std::vector<int> next = {send};
-  while (!next.empty()) {
-    const int id = next.back();
-    next.pop_back();
-    const Node* node = graph_.FindNodeId(id);
-    if (kinds_[id] == Kind::kLaunch) makers->insert(id);
-    const bool is_transfer = node->IsSend() || node->IsRecv();
-    // What reads a variable would keep the value from the piece that changes
-    // it.
-    if (makers->size() > kMost ||
-        (node->op_def().is_stateful() && !is_transfer) ||
-        absl::c_linear_search(node->input_types(), DT_RESOURCE) ||
-        (kinds_[id] == Kind::kBetween && !before_[id].empty())) {
-      return false;
-    }
-    for (const int from : before_[id]) {
-      if (seen.insert(from).second && !graph_.FindNodeId(from)->IsArg()) {
-        next.push_back(from);
-      }
-    }
-  }
-  return true;
-}
-
-bool PieceLevels::LeaveOut(const std::vector<int>& nodes) {
-  constexpr int kLeastPercent = 95;
-  if (nodes.empty()) return false;
-  const std::vector<Kind> all = kinds_;
-  Find();
-  const int largest = LargestPiece();
-  kinds_ = all;
-  for (const int id : nodes) {
-    if (!IsCopied(id)) LetRunAsAlways(id);
-  }
-  std::vector<Kind> rest = kinds_;
-  Find();
-  const bool stays = 100 * LargestPiece() >= kLeastPercent * largest;
-  kinds_ = stays ? std::move(rest) : all;
-  return stays;
-}
-
 void PieceLevels::FindClasses(const std::vector<ControlFlowInfo>& frames) {
   // The outcomes of conditions that a node runs with: the condition's tensor,
   // and its value.
@@ -339,11 +197,19 @@ void PieceLevels::FindClasses(const std::vector<ControlFlowInfo>& frames) {
       // In a loop it has another key in each iteration.
       if (!in.empty() || !frames[id].frame_name.empty()) LetRunAsAlways(id);
     }
-    in_loop_[id] = !frames[id].frame_name.empty();
+    in_loop_[id] = !frames[id].frame_name.empty() && loop_of_[id] < 0;
     classes_[id] = classes
                        .try_emplace({frames[id].frame_name, in},
                                     static_cast<int>(classes.size()))
                        .first->second;
+  }
+  // A loop that is recorded as a whole is where it is entered.
+  for (const WholeLoop& loop : loops_) {
+    const int its_class = classes
+                              .try_emplace({"", of_loop[loop.frame]},
+                                           static_cast<int>(classes.size()))
+                              .first->second;
+    for (const int id : loop.nodes) classes_[id] = its_class;
   }
 }
 
@@ -357,7 +223,9 @@ void PieceLevels::FindOnce(bool early) {
       level = std::max(level, earliest[from]);
     }
     if (kinds_[id] == Kind::kBetween) level = EvenFrom(level);
-    if (kinds_[id] == Kind::kLaunch) level = OddFrom(level);
+    if (kinds_[id] == Kind::kLaunch || kinds_[id] == Kind::kLoop) {
+      level = OddFrom(level);
+    }
     earliest[id] = level;
     last = std::max(last, level);
   }
@@ -373,6 +241,7 @@ void PieceLevels::FindOnce(bool early) {
         levels_[id] = waits_[id] ? earliest[id] : EvenTo(latest);
         break;
       case Kind::kLaunch:
+      case Kind::kLoop:
         levels_[id] = early ? earliest[id] : OddTo(latest);
         break;
       case Kind::kFree:

@@ -2,17 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // On which levels are the nodes of a graph that is cut (cut.h)? Starts with all
-// that may be recorded by itself; CutIntoPieces finds out what may not be part
-// of a piece after all.
+// that may be recorded by itself (piece_kinds.cc), and with all loops of which
+// that holds (whole_loops.cc). CutIntoPieces finds out what may not be part of
+// a piece after all, and begins again if that is in such a loop.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_LEVELS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_PIECES_PIECE_LEVELS_H_
 
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/types.h"
@@ -27,6 +30,7 @@ class PieceLevels {
     kBetween,  // runs as always
     kLaunch,   // may be recorded
     kFree,     // launches nothing on the GPU: may be recorded, or run as always
+    kLoop,     // launches nothing, in a loop that is recorded as a whole
     kCopied,   // a constant or a handle: each piece has its own
   };
   // A node's id, and one of its outputs.
@@ -36,8 +40,8 @@ class PieceLevels {
   // object.
   explicit PieceLevels(const Graph& graph) : graph_(graph) {}
 
-  // Call first. An error says why the graph cannot be cut. `library`,
-  // `with_xla`: as for CutIntoPieces.
+  // Call first, and again if must_prepare(). An error says why the graph cannot
+  // be cut. `library`, `with_xla`: as for CutIntoPieces.
   absl::Status Prepare(const FunctionLibraryDefinition* library, bool with_xla);
 
   // Finds the levels. Call again after LetRunAsAlways.
@@ -60,13 +64,17 @@ class PieceLevels {
            classes_[id] == piece.second;
   }
 
+  // Of a loop that is not recorded as a whole.
   bool IsInLoop(int id) const { return in_loop_[id]; }
+  bool IsInWholeLoop(int id) const { return loop_of_[id] >= 0; }
   bool IsCopied(int id) const { return kinds_[id] == Kind::kCopied; }
   // Whether a copied node comes after a node of the piece.
   bool IsCopyAfter(const Node& node, PieceId piece) const;
   bool Launches(int id) const { return kinds_[id] == Kind::kLaunch; }
   bool RunsAsAlways(int id) const { return kinds_[id] == Kind::kBetween; }
-  void LetRunAsAlways(int id) { kinds_[id] = Kind::kBetween; }
+  void LetRunAsAlways(int id);
+  // Whether a node had to leave a loop that was to be recorded as a whole.
+  bool must_prepare() const { return must_prepare_; }
 
   DataType TypeOf(const Output& output) const {
     return graph_.FindNodeId(output.first)->output_type(output.second);
@@ -83,7 +91,12 @@ class PieceLevels {
   absl::Status OrderTransfers();
   // Finds an order in which each node comes after those before it.
   absl::Status Sort();
-  void FindKinds(const FunctionLibraryDefinition* library, bool with_xla);
+  void FindKinds(const FunctionLibraryDefinition* library, bool with_xla,
+                 const std::vector<ControlFlowInfo>& frames);
+  // Finds the outermost loops of which each node `may_be_recorded`, and puts
+  // all nodes of one on one level.
+  void FindWholeLoops(const std::vector<ControlFlowInfo>& frames,
+                      absl::FunctionRef<bool(const Node&)> may_be_recorded);
   // What takes shapes that values decide runs as always, so that the rest needs
   // no recording for each of these shapes: if the largest piece stays about as
   // large.
@@ -119,8 +132,18 @@ class PieceLevels {
   // Returns whether there are such ends.
   bool KeepPairsTogether();
 
+  // A loop that is recorded with all its iterations, and with the loops in it.
+  struct WholeLoop {
+    std::string frame;
+    std::vector<int> nodes;
+  };
+
   const Graph& graph_;
+  std::vector<WholeLoop> loops_;
+  std::set<std::string> not_whole_;  // frames that were found to be none
+  bool must_prepare_ = false;
   // By node id.
+  std::vector<int> loop_of_;  // in loops_, or -1
   std::vector<Kind> kinds_;
   std::vector<int> levels_;
   std::vector<int> classes_;

@@ -439,9 +439,7 @@ std::vector<std::string> ObstaclesAt(const Graph& graph,
     if (is_end) continue;
     obstacles[node->id()] = classifier.ObstacleAt(*node);
     if (!obstacles[node->id()].empty()) continue;
-    // A list that leaves a piece would have to be copied, and a piece may not
-    // have the variable.
-    if (HasVariant(*node)) obstacles[node->id()] = "has a tensor list";
+    // A piece may not have the variable.
     if (GivesVariableShape(*node)) {
       obstacles[node->id()] = "gives a variable's shape";
     }
