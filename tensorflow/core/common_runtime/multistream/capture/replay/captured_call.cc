@@ -406,8 +406,6 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
     resources->Lookup(container, name, &found).IgnoreError();
     return found;
   };
-  variables_.reserve(step_.variables.size());
-  state_.reserve(step_.variables.size());
   for (const Capturable::Variable& it : step_.variables) {
     core::RefCountPtr<Var>& variable = variables_.emplace_back();
     if (it.argument < 0) {
@@ -416,8 +414,7 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
       variable.reset(find(container, it.name));
       state_.push_back(StateKeyOf(resources, container, it.name));
     } else {
-      const absl::Span<const ResourceHandle> handles =
-          HandlesOf(inputs_.arguments[it.argument]);
+      const auto handles = HandlesOf(inputs_.arguments[it.argument]);
       if (handles.size() != 1 || !IsVariable(handles[0])) return false;
       const ResourceHandle& handle = handles[0];
       if (handle.IsRefCounting()) {
