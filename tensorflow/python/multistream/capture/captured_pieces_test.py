@@ -324,6 +324,18 @@ for name, loop in {"constant": lambda x: repeated(6, x), "nested": nested, "scan
 count = lambda: np.int32(rng.integers(3, 100))
 found = pieces("a value", lambda n, x: repeated(n, cut(x * 2.0) + 1.0), count, rows)
 check(found >= 3, f"a value: {found} pieces")
+def in_an_array(n, x):
+    y = cut(x * 2.0) + 1.0
+    return tf.while_loop(lambda i, _: i < n,
+                         lambda i, found: (i + 1, found.write(i, tf.tanh(y @ w))),
+                         (0, tf.TensorArray(tf.float32, size=n)))[1].stack()
+found = pieces("an array", in_an_array, count, rows)
+check(found >= 3, f"an array: {found} pieces")
+def of_some_rows(x):
+    some = tf.boolean_mask(x, x[:, 0] > 0.0)
+    return tf.map_fn(lambda row: tf.tanh(row * 2.0) + 1.0, some), tf.tanh(tf.tanh(x @ w) @ w)
+found = pieces("some rows", of_some_rows, lambda: floats(300, 8))
+check(found >= 1, "some rows: no piece, as there is another number of rows")
 found = pieces("a value of the GPU", lambda x: tf.while_loop(
     lambda y: tf.reduce_sum(y) < 50.0, lambda y: (tf.abs(tf.tanh(y @ w)) + y,),
     (cut(abs(x)) + 1.0,))[0], rows)

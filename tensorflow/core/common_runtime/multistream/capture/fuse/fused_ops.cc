@@ -245,7 +245,10 @@ class Planner {
       for (const MemoryLives::Used& used : lives_.UsedBy(i)) {
         if (IsInner(used.life, ops)) continue;
         const Life& life = lives_[used.life];
-        for (const Life::User& user : life.users) {
+        // What nobody writes keeps nobody waiting: weights, in each iteration.
+        const bool may_wait = used.writes || life.is_written;
+        for (size_t k = 0; may_wait && k < life.users.size(); ++k) {
+          const Life::User& user = life.users[k];
           if (user.op > i && (used.writes || user.writes) &&
               !Has(ops, user.op)) {
             draft->waits_anyway = std::min(draft->waits_anyway, user.op);
@@ -262,16 +265,14 @@ class Planner {
 
   // The first op, not of `ops`, that uses a later life of the same place.
   int FirstAfter(int life, const std::vector<int>& ops) const {
-    int first = kNever;
-    for (const int other : lives_.OfPlace(lives_[life].place)) {
-      if (other <= life) continue;
-      for (const Life::User& user : lives_[other].users) {
-        if (Has(ops, user.op)) continue;
-        first = std::min(first, user.op);
-        break;
+    const std::vector<int>& all = lives_.OfPlace(lives_[life].place);
+    for (auto later = std::upper_bound(all.begin(), all.end(), life);
+         later != all.end(); ++later) {
+      for (const Life::User& user : lives_[*later].users) {
+        if (!Has(ops, user.op)) return user.op;
       }
     }
-    return first;
+    return kNever;
   }
 
   // Whether the lives whose memory is given out again up to op `last` can be

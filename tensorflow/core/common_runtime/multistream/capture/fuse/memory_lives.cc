@@ -85,6 +85,7 @@ void MemoryLives::Use(int op, const MemoryUse& use) {
     lives_.push_back({place});
   }
   const int life = lives_of_[place].back();
+  lives_[life].is_written = lives_[life].is_written || use.writes;
   for (Used& used : used_by_[op]) {
     if (used.life != life) continue;
     used.writes = used.writes || use.writes;

@@ -49,6 +49,8 @@ namespace {
 // Each round finds at least one node that cannot be in a piece. A graph that
 // takes more rounds is not cut, so that a session is made in limited time.
 constexpr int kMostRounds = 200;
+// Each finds a loop that is not recorded as a whole.
+constexpr int kMostRestarts = 8;
 
 using Output = PieceLevels::Output;
 using PieceId = PieceLevels::PieceId;
@@ -68,10 +70,11 @@ class Cutter {
   }
 
   Cut Make() {
-    Cut cut;
-    do {
+    Cut cut = TryMake();
+    for (int again = 1; levels_.must_prepare(); ++again) {
+      if (again == kMostRestarts) levels_.DivideLoops();
       cut = TryMake();
-    } while (levels_.must_prepare());
+    }
     return cut;
   }
 
@@ -83,6 +86,7 @@ class Cutter {
       cut.no_pieces = std::string(status.message());
       return cut;
     }
+    if (levels_.must_prepare()) return cut;
     cut.launches = CountLaunches(old_);
     for (int round = 0; round < kMostRounds; ++round) {
       levels_.Find();
@@ -147,8 +151,13 @@ class Cutter {
     if (kernels < fewest_launches_ || kernels * 2 < copies) return Leave(nodes);
     bool leaves = false;
     for (const Output& output : border.gives) {
-      if (MayCross(levels_.TypeOf(output))) continue;
-      levels_.LetRunAsAlways(output.first);
+      const DataType type = levels_.TypeOf(output);
+      if (MayCross(type)) continue;
+      if (type == DT_VARIANT) {
+        levels_.LetListRunAsAlways(output.first);
+      } else {
+        levels_.LetRunAsAlways(output.first);
+      }
       leaves = true;
     }
     for (const Output& output : border.takes) {
@@ -176,10 +185,6 @@ class Cutter {
       if (values.obstacle.empty()) break;
       VLOG(2) << "Not in a piece: " << values.obstacle;
       const Needs needs = NeedsOf(values.obstacle_at, of, border);
-      if (needs.by_loop && !needs.arguments.empty()) {
-        LeaveAt(values.obstacle_at, nodes);
-        return std::nullopt;
-      }
       const size_t before = decide.size();
       decide.insert(needs.arguments.begin(), needs.arguments.end());
       if (decide.size() > before) continue;
@@ -235,9 +240,6 @@ class Cutter {
   struct Needs {
     std::set<Output> arguments;  // they become a part of a recording's key
     std::vector<int> copies;     // from the GPU to the host: they end a piece
-    // It is needed in a loop that would be recorded as a whole: anew for each
-    // number of iterations, if the arguments were a part of the key.
-    bool by_loop = false;
   };
   Needs NeedsOf(const std::string& name, PieceId of,
                 const PieceBorder& border) const {
@@ -248,7 +250,6 @@ class Cutter {
       if (node->name() == name && levels_.PieceOf(id) == of) found = node;
     }
     if (found == nullptr || IsOnHost(*found)) return needs;
-    needs.by_loop = levels_.IsInWholeLoop(found->id());
     WalkFinds(*found, [&](const Node& next, auto go_to) {
       for (const Edge* edge : next.in_edges()) {
         if (edge->IsControlEdge()) continue;

@@ -174,21 +174,28 @@ bool PieceLevels::AddMakers(int send, std::set<int>* makers) const {
 
 bool PieceLevels::LeaveOut(const std::vector<int>& nodes) {
   constexpr int kLeastPercent = 95;
-  if (nodes.empty() ||
-      absl::c_any_of(nodes, [this](int id) { return loop_of_[id] >= 0; })) {
-    return false;
+  if (nodes.empty()) return false;
+  std::set<int> loops;
+  for (const int id : nodes) {
+    if (loop_of_[id] >= 0) loops.insert(loop_of_[id]);
   }
   const std::vector<Kind> all = kinds_;
   Find();
   const int largest = LargestPiece();
   kinds_ = all;
   for (const int id : nodes) {
-    if (!IsCopied(id)) LetRunAsAlways(id);
+    if (!IsCopied(id)) kinds_[id] = Kind::kBetween;
+  }
+  for (const int loop : loops) {
+    for (const int id : loops_[loop].nodes) kinds_[id] = Kind::kBetween;
   }
   std::vector<Kind> rest = kinds_;
   Find();
   const bool stays = 100 * LargestPiece() >= kLeastPercent * largest;
   kinds_ = stays ? std::move(rest) : all;
+  if (stays) {
+    for (const int loop : loops) Divide(loop);
+  }
   return stays;
 }
 

@@ -41,14 +41,14 @@ absl::Status PieceLevels::Prepare(const FunctionLibraryDefinition* library,
   waits_.assign(ids, false);
   before_.assign(ids, {});
   after_.assign(ids, {});
+  inputs_.assign(ids, {});
   outputs_.assign(ids, {});
   order_.clear();
   pairs_.clear();
   must_prepare_ = false;
   for (const Node* node : graph_.op_nodes()) {
-    MemoryTypeVector inputs;
     TF_RETURN_IF_ERROR(MemoryTypesForNode(graph_.op_registry(), DEVICE_GPU,
-                                          node->def(), &inputs,
+                                          node->def(), &inputs_[node->id()],
                                           &outputs_[node->id()]));
   }
   for (const Edge* edge : graph_.edges()) {

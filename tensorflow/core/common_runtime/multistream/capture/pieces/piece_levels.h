@@ -66,15 +66,19 @@ class PieceLevels {
 
   // Of a loop that is not recorded as a whole.
   bool IsInLoop(int id) const { return in_loop_[id]; }
-  bool IsInWholeLoop(int id) const { return loop_of_[id] >= 0; }
   bool IsCopied(int id) const { return kinds_[id] == Kind::kCopied; }
   // Whether a copied node comes after a node of the piece.
   bool IsCopyAfter(const Node& node, PieceId piece) const;
   bool Launches(int id) const { return kinds_[id] == Kind::kLaunch; }
   bool RunsAsAlways(int id) const { return kinds_[id] == Kind::kBetween; }
   void LetRunAsAlways(int id);
+  // The node gives a tensor list that must not leave its piece. All nodes leave
+  // that the list goes through, so that they do not take a round each.
+  void LetListRunAsAlways(int id);
   // Whether a node had to leave a loop that was to be recorded as a whole.
   bool must_prepare() const { return must_prepare_; }
+  // From the next Prepare on no loop is recorded as a whole.
+  void DivideLoops() { divides_loops_ = true; }
 
   DataType TypeOf(const Output& output) const {
     return graph_.FindNodeId(output.first)->output_type(output.second);
@@ -84,6 +88,12 @@ class PieceLevels {
   }
 
  private:
+  // Whether shapes and constants decide the condition of a loop, without shapes
+  // that values decide. Else there would be a recording for each number of
+  // iterations.
+  bool IsCounted(const Node& condition) const;
+  // From the next Prepare on the loop is not recorded as a whole.
+  void Divide(int loop);
   void AddOrder(int from, int to);
   // What a loop gives comes after all that its iterations compute.
   void OrderLoops(const std::vector<ControlFlowInfo>& frames);
@@ -93,8 +103,8 @@ class PieceLevels {
   absl::Status Sort();
   void FindKinds(const FunctionLibraryDefinition* library, bool with_xla,
                  const std::vector<ControlFlowInfo>& frames);
-  // Finds the outermost loops of which each node `may_be_recorded`, and puts
-  // all nodes of one on one level.
+  // Finds the outermost loops of which each node `may_be_recorded`, and whose
+  // iterations are counted. Puts all nodes of one on one level.
   void FindWholeLoops(const std::vector<ControlFlowInfo>& frames,
                       absl::FunctionRef<bool(const Node&)> may_be_recorded);
   // What takes shapes that values decide runs as always, so that the rest needs
@@ -142,6 +152,7 @@ class PieceLevels {
   std::vector<WholeLoop> loops_;
   std::set<std::string> not_whole_;  // frames that were found to be none
   bool must_prepare_ = false;
+  bool divides_loops_ = false;
   // By node id.
   std::vector<int> loop_of_;  // in loops_, or -1
   std::vector<Kind> kinds_;
@@ -149,7 +160,7 @@ class PieceLevels {
   std::vector<int> classes_;
   std::vector<bool> in_loop_;
   std::vector<bool> waits_;
-  std::vector<MemoryTypeVector> outputs_;
+  std::vector<MemoryTypeVector> inputs_, outputs_;
   // Edges, and the order of transfers; without the back edges of loops.
   std::vector<std::vector<int>> before_, after_;
   std::vector<int> order_;

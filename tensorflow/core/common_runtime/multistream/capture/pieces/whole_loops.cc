@@ -3,15 +3,66 @@
 
 // Which loops are recorded as a whole?
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/value_shapes.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow::multistream {
 namespace {
+
+// Longer loops would take seconds to record.
+constexpr int64_t kMostIterations = 1000;
+
+// The number that a constant has, which reaches the node through a loop's
+// Enter; nullopt: it has none.
+std::optional<int64_t> ConstantAt(const Node* node) {
+  while (!node->IsConstant() && HandsValueOn(*node)) {
+    if (node->IsMerge() || !node->input_node(0, &node).ok()) {
+      return std::nullopt;
+    }
+  }
+  Tensor value;
+  if (!node->IsConstant() ||
+      !GetNodeAttr(node->attrs(), "value", &value).ok() ||
+      value.NumElements() != 1) {
+    return std::nullopt;
+  }
+  if (value.dtype() == DT_INT32) return value.flat<int32_t>()(0);
+  if (value.dtype() == DT_INT64) return value.flat<int64_t>()(0);
+  return std::nullopt;
+}
+
+// Whether the loop is seen to run no more than so often: the condition of
+// `tf.while_loop` is `i < n`, and more if there are maximum_iterations.
+bool MayRunTooOften(const Node& condition) {
+  std::optional<int64_t> most;
+  WalkFinds(condition, [&most](const Node& node, auto go_to) {
+    const Node *smaller = nullptr, *larger = nullptr;
+    if (node.type_string() == "Less" && node.input_node(1, &larger).ok()) {
+      const std::optional<int64_t> bound = ConstantAt(larger);
+      if (bound) most = std::min(most.value_or(*bound), *bound);
+    } else if (node.IsLoopCond() || node.type_string() == "LogicalAnd") {
+      for (int i = 0; i < node.num_inputs(); ++i) {
+        if (node.input_node(i, &smaller).ok()) go_to(smaller);
+      }
+    }
+    return false;
+  });
+  return most.value_or(0) > kMostIterations;
+}
 
 // The name of the outermost loop that the node is in; empty: in none.
 std::string OutermostLoop(const std::vector<ControlFlowInfo>& frames, int id) {
@@ -38,10 +89,14 @@ void PieceLevels::FindWholeLoops(
   std::map<std::string, Found> found;
   for (const Node* node : graph_.op_nodes()) {
     const std::string frame = OutermostLoop(frames, node->id());
-    if (frame.empty() || not_whole_.count(frame) > 0) continue;
+    if (frame.empty() || divides_loops_ || not_whole_.count(frame) > 0) {
+      continue;
+    }
     Found& loop = found[frame];
     loop.nodes.push_back(node->id());
-    loop.is_whole = loop.is_whole && may_be_recorded(*node);
+    loop.is_whole =
+        loop.is_whole && may_be_recorded(*node) &&
+        (!node->IsLoopCond() || (IsCounted(*node) && !MayRunTooOften(*node)));
     const bool is_inner = frames[node->id()].frame_name != frame;
     if (node->IsEnter() && !is_inner) loop.enter = node->id();
     if (node->IsExit() && !is_inner) loop.exit = node->id();
@@ -74,10 +129,72 @@ void PieceLevels::FindWholeLoops(
   }
 }
 
+// Walks from the condition to what it is made of: values, and shapes of
+// tensors.
+bool PieceLevels::IsCounted(const Node& condition) const {
+  struct Step {
+    const Node* node;
+    bool shape;  // only the shape of what the node gives is needed
+    bool operator<(const Step& other) const {
+      return std::pair(node, shape) < std::pair(other.node, other.shape);
+    }
+  };
+  std::map<int, int> send_of;
+  for (const auto& [send, receive] : pairs_) send_of[receive] = send;
+  std::set<Step> seen = {{&condition, false}};
+  std::vector<Step> next = {{&condition, false}};
+  const auto go_to = [&](const Node* node, bool shape) {
+    if (seen.insert({node, shape}).second) next.push_back({node, shape});
+  };
+  while (!next.empty()) {
+    const auto [node, shape] = next.back();
+    next.pop_back();
+    if (const auto send = send_of.find(node->id()); send != send_of.end()) {
+      go_to(graph_.FindNodeId(send->second), shape);
+      continue;
+    }
+    if (GivesShape(*node) && shape) continue;
+    if (shape && HasValueShape(*node)) return false;
+    const bool begins = node->num_inputs() == 0;
+    if (begins && !shape && !node->IsConstant()) return false;
+    const bool of_list = node->type_string() == "TensorListLength";
+    for (const Edge* edge : node->in_edges()) {
+      if (edge->IsControlEdge()) continue;
+      const int input = edge->dst_input();
+      // A kernel takes sizes on the host.
+      const bool is_size = inputs_[node->id()][input] == HOST_MEMORY &&
+                           !node->IsSend() &&
+                           !(HandsValueOn(*node) && input == 0);
+      const bool is_shape = shape ? !is_size : GivesShape(*node) || of_list;
+      go_to(edge->src(), is_shape);
+    }
+  }
+  return true;
+}
+
 void PieceLevels::LetRunAsAlways(int id) {
   kinds_[id] = Kind::kBetween;
-  if (loop_of_[id] < 0) return;
-  not_whole_.insert(loops_[loop_of_[id]].frame);
+  if (loop_of_[id] >= 0) Divide(loop_of_[id]);
+}
+
+void PieceLevels::LetListRunAsAlways(int id) {
+  WalkFinds(*graph_.FindNodeId(id), [this](const Node& node, auto go_to) {
+    LetRunAsAlways(node.id());
+    for (const Edge* edge : node.in_edges()) {
+      if (edge->IsControlEdge() ||
+          edge->src()->output_type(edge->src_output()) != DT_VARIANT) {
+        continue;
+      }
+      if (edge->src()->IsOp() && Launches(edge->src()->id())) {
+        go_to(edge->src());
+      }
+    }
+    return false;
+  });
+}
+
+void PieceLevels::Divide(int loop) {
+  not_whole_.insert(loops_[loop].frame);
   must_prepare_ = true;
 }
 

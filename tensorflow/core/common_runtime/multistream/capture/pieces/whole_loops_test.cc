@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -36,32 +38,89 @@ TEST(WholeLoopsTest, ANodeIsInAPieceOfItsLoop) {
   }
 }
 
+// A loop that applies `body` to Tanh(x) while k < `most`, which is made in the
+// loop `frame`.
+std::string Loop(const std::string& most, const std::string& body = "Exp",
+                 const std::string& start = "Tanh(x())") {
+  return absl::StrCat(
+      "start = ", start, "; i = Merge(enter(start), enter(start));",
+      "k = Merge(enter(0), enter(0)); most = enter(", most,
+      ") is_constant=true; c = LoopCond(Less(k, most));",
+      "s = Switch(i, c); t = Switch(k, c);", "next = NextIteration(", body,
+      "(s:1));",
+      "count = NextIteration(AddV2(t:1, enter(1) is_constant=true));");
+}
+
+std::vector<Piece> PiecesOf(const std::string& text) {
+  Part part(text);
+  part.Close("next", "i");
+  part.Close("count", "k");
+  return CutIntoPieces(part.graph, nullptr, /*with_xla=*/true, 1).pieces;
+}
+
+bool IsWhole(const std::vector<Piece>& pieces) {
+  return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+    return absl::StrContains(Ops(*piece.graph), "LoopCond");
+  });
+}
+
 TEST(WholeLoopsTest, ALoopThatConstantsCountIsPartOfAPiece) {
-  for (const bool constants : {true, false}) {
-    Part part(absl::StrCat(
-        "start = Tanh(x()); i = Merge(enter(start), enter(start));"
-        "k = Merge(enter(0), enter(0));",
-        constants ? "most = enter(9) is_constant=true;"
-                  : "most = enter(Sum(ids(), {0})) is_constant=true;",
-        "c = LoopCond(Less(k, most)); s = Switch(i, c); t = Switch(k, c);"
-        "next = NextIteration(Exp(s:1));"
-        "count = NextIteration(AddV2(t:1, enter(1) is_constant=true));"
-        "result(Cos(Exit(s))); other(Where(x()))"));
-    part.Close("next", "i");
-    part.Close("count", "k");
-    const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
-    Texts ops;
-    for (const Piece& piece : cut.pieces) ops.push_back(Ops(*piece.graph));
-    if (!constants) {
-      EXPECT_EQ(ops.size(), 3) << absl::StrJoin(ops, "; ");
-      continue;
-    }
-    EXPECT_EQ(ops, Texts{"AddV2 Cos Enter Enter Enter Enter Enter Enter Exit "
-                         "Exp Less LoopCond Merge Merge NextIteration "
-                         "NextIteration Switch Switch Tanh _Arg _Retval"});
-    EXPECT_FALSE(cut.pieces[0].in_loop);
-    EXPECT_EQ(Ops(*cut.graph),
-              "Where _Arg _Arg _MultiStreamPiece _Retval _Retval");
+  const auto pieces =
+      PiecesOf(Loop("9") + "result(Cos(Exit(s))); other(Where(x()))");
+  ASSERT_EQ(pieces.size(), 1);
+  EXPECT_EQ(Ops(*pieces[0].graph),
+            "AddV2 Cos Enter Enter Enter Enter Enter Enter Exit Exp Less "
+            "LoopCond Merge Merge NextIteration NextIteration Switch Switch "
+            "Tanh _Arg _Retval");
+  EXPECT_FALSE(pieces[0].in_loop);
+}
+
+TEST(WholeLoopsTest, OnlyIfShapesAndConstantsCountIt) {
+  const std::string rest = "result(Cos(Exit(s))); other(Where(x()))";
+  struct Case {
+    const char* most;
+    bool whole;
+    bool has_pieces;  // in each iteration
+  };
+  for (const Case& it : {
+           Case{"9", true, false},
+           {"1001", false, true},  // takes long to record
+           {"Size(start)", true, false},
+           {"Size(Exp(x()))", true, false},
+           {"Size(Where(x()))", false, false},
+           {"Size(GatherNd(x(), Where(x())))", false, true},
+           {"Sum(ids(), {0})", false, true},
+           {"Size(Fill(ids(), 1))", false, true},
+           {"Size(GatherV2(x(), Cast(places()) DstT=int32, 0))", true, false},
+       }) {
+    const auto pieces = PiecesOf(Loop(it.most) + rest);
+    EXPECT_EQ(IsWhole(pieces), it.whole) << it.most;
+    const bool has_pieces =
+        std::any_of(pieces.begin(), pieces.end(),
+                    [](const Piece& piece) { return piece.in_loop; });
+    EXPECT_EQ(has_pieces, it.has_pieces) << it.most;
+  }
+}
+
+TEST(WholeLoopsTest, ALoopWithAnOpThatIsNotCapturedIsDivided) {
+  const auto pieces = PiecesOf(Loop("9", "Cos") +
+                               "w = Where(s:1); result(Cos(Exit(s)));"
+                               "other(Where(x()))");
+  EXPECT_FALSE(IsWhole(pieces));
+  EXPECT_FALSE(pieces.empty());
+}
+
+TEST(WholeLoopsTest, ALoopInABranchIsAPieceOfTheBranch) {
+  const auto pieces =
+      PiecesOf("p = Less(L2Loss(x()), L2Loss(Neg(x()))); b = Switch(x(), p);" +
+               Loop("9", "Exp", "Tanh(b:1)") +
+               "result(Merge(Cos(Exit(s)), Sin(b))); other(Where(x()))");
+  ASSERT_TRUE(IsWhole(pieces));
+  for (const Piece& piece : pieces) {
+    const std::string ops = Ops(*piece.graph);
+    EXPECT_FALSE(absl::StrContains(ops, "LoopCond") &&
+                 absl::StrContains(ops, "Sin"))
+        << ops;
   }
 }
 

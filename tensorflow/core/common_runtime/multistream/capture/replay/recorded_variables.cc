@@ -14,13 +14,14 @@
 namespace tensorflow::multistream {
 namespace {
 
-using Buffers = std::vector<const TensorBuffer*>;
+// How many times each buffer is there.
+using Buffers = absl::flat_hash_map<const TensorBuffer*, int>;
 
 // The buffers of a call's arguments that are no handles.
 Buffers BuffersOf(const CapturedCall& call) {
   Buffers buffers;
   for (const Tensor& it : call.inputs().arguments) {
-    if (it.dtype() != DT_RESOURCE) buffers.push_back(DMAHelper::buffer(&it));
+    if (it.dtype() != DT_RESOURCE) ++buffers[DMAHelper::buffer(&it)];
   }
   return buffers;
 }
@@ -29,8 +30,8 @@ Buffers BuffersOf(const CapturedCall& call) {
 // that was read from a variable, the op's input and the call's copy. Nobody
 // else takes references to these.
 int TensorsOfPiece(const Buffers& arguments, const Tensor& value) {
-  return 2 * static_cast<int>(std::count(arguments.begin(), arguments.end(),
-                                         DMAHelper::buffer(&value)));
+  const auto found = arguments.find(DMAHelper::buffer(&value));
+  return found == arguments.end() ? 0 : 2 * found->second;
 }
 
 }  // namespace
