@@ -90,8 +90,9 @@ class PieceLevels {
  private:
   // Whether shapes and constants decide the condition of a loop, without shapes
   // that values decide. Else there would be a recording for each number of
-  // iterations.
-  bool IsCounted(const Node& condition) const;
+  // iterations. `sends`: the send of each copy in place, by its receive.
+  bool IsCounted(const Node& condition,
+                 const std::map<const Node*, const Node*>& sends) const;
   // From the next Prepare on the loop is not recorded as a whole.
   void Divide(int loop);
   void AddOrder(int from, int to);

@@ -23,8 +23,12 @@
 namespace tensorflow::multistream {
 namespace {
 
-// Longer loops would take seconds to record.
+// Of a loop, with the iterations of the loops in it. More would take seconds to
+// record.
 constexpr int64_t kMostIterations = 1000;
+
+// What a copy in place receives is what its send takes.
+using Sends = std::map<const Node*, const Node*>;
 
 // The number that a constant has, which reaches the node through a loop's
 // Enter; nullopt: it has none.
@@ -45,23 +49,30 @@ std::optional<int64_t> ConstantAt(const Node* node) {
   return std::nullopt;
 }
 
-// Whether the loop is seen to run no more than so often: the condition of
-// `tf.while_loop` is `i < n`, and more if there are maximum_iterations.
-bool MayRunTooOften(const Node& condition) {
+// How often the constants of a condition let its loop run: `tf.while_loop` asks
+// `i < n`, and `i < maximum_iterations` as well. 1 if no constant does.
+int64_t IterationsOf(const Node& condition, const Sends& sends) {
   std::optional<int64_t> most;
-  WalkFinds(condition, [&most](const Node& node, auto go_to) {
-    const Node *smaller = nullptr, *larger = nullptr;
-    if (node.type_string() == "Less" && node.input_node(1, &larger).ok()) {
-      const std::optional<int64_t> bound = ConstantAt(larger);
+  WalkFinds(condition, [&](const Node& node, auto go_to) {
+    if (const auto send = sends.find(&node); send != sends.end()) {
+      go_to(send->second);
+      return false;
+    }
+    const Node* input = nullptr;
+    if (node.type_string() == "Less" && node.input_node(1, &input).ok()) {
+      const std::optional<int64_t> bound = ConstantAt(input);
       if (bound) most = std::min(most.value_or(*bound), *bound);
-    } else if (node.IsLoopCond() || node.type_string() == "LogicalAnd") {
-      for (int i = 0; i < node.num_inputs(); ++i) {
-        if (node.input_node(i, &smaller).ok()) go_to(smaller);
-      }
+    }
+    if (!node.IsLoopCond() && !node.IsSend() &&
+        node.type_string() != "LogicalAnd") {
+      return false;
+    }
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (node.input_node(i, &input).ok()) go_to(input);
     }
     return false;
   });
-  return most.value_or(0) > kMostIterations;
+  return std::max<int64_t>(most.value_or(1), 1);
 }
 
 // The name of the outermost loop that the node is in; empty: in none.
@@ -83,9 +94,14 @@ void PieceLevels::FindWholeLoops(
   struct Found {
     std::vector<int> nodes;
     bool is_whole = true;
+    int64_t iterations = 1;
     int enter = -1;
     int exit = -1;
   };
+  Sends sends;
+  for (const auto& [send, receive] : pairs_) {
+    sends[graph_.FindNodeId(receive)] = graph_.FindNodeId(send);
+  }
   std::map<std::string, Found> found;
   for (const Node* node : graph_.op_nodes()) {
     const std::string frame = OutermostLoop(frames, node->id());
@@ -94,9 +110,13 @@ void PieceLevels::FindWholeLoops(
     }
     Found& loop = found[frame];
     loop.nodes.push_back(node->id());
-    loop.is_whole =
-        loop.is_whole && may_be_recorded(*node) &&
-        (!node->IsLoopCond() || (IsCounted(*node) && !MayRunTooOften(*node)));
+    loop.is_whole = loop.is_whole && may_be_recorded(*node);
+    if (loop.is_whole && node->IsLoopCond()) {
+      loop.iterations *=
+          std::min(IterationsOf(*node, sends), kMostIterations + 1);
+      loop.is_whole =
+          loop.iterations <= kMostIterations && IsCounted(*node, sends);
+    }
     const bool is_inner = frames[node->id()].frame_name != frame;
     if (node->IsEnter() && !is_inner) loop.enter = node->id();
     if (node->IsExit() && !is_inner) loop.exit = node->id();
@@ -131,7 +151,9 @@ void PieceLevels::FindWholeLoops(
 
 // Walks from the condition to what it is made of: values, and shapes of
 // tensors.
-bool PieceLevels::IsCounted(const Node& condition) const {
+bool PieceLevels::IsCounted(
+    const Node& condition,
+    const std::map<const Node*, const Node*>& sends) const {
   struct Step {
     const Node* node;
     bool shape;  // only the shape of what the node gives is needed
@@ -139,8 +161,6 @@ bool PieceLevels::IsCounted(const Node& condition) const {
       return std::pair(node, shape) < std::pair(other.node, other.shape);
     }
   };
-  std::map<int, int> send_of;
-  for (const auto& [send, receive] : pairs_) send_of[receive] = send;
   std::set<Step> seen = {{&condition, false}};
   std::vector<Step> next = {{&condition, false}};
   const auto go_to = [&](const Node* node, bool shape) {
@@ -149,8 +169,8 @@ bool PieceLevels::IsCounted(const Node& condition) const {
   while (!next.empty()) {
     const auto [node, shape] = next.back();
     next.pop_back();
-    if (const auto send = send_of.find(node->id()); send != send_of.end()) {
-      go_to(graph_.FindNodeId(send->second), shape);
+    if (const auto send = sends.find(node); send != sends.end()) {
+      go_to(send->second, shape);
       continue;
     }
     if (GivesShape(*node) && shape) continue;
@@ -163,9 +183,10 @@ bool PieceLevels::IsCounted(const Node& condition) const {
       const int input = edge->dst_input();
       // A kernel takes sizes on the host.
       const bool is_size = inputs_[node->id()][input] == HOST_MEMORY &&
-                           !node->IsSend() &&
-                           !(HandsValueOn(*node) && input == 0);
-      const bool is_shape = shape ? !is_size : GivesShape(*node) || of_list;
+                           !node->IsSend() && !HandsValueOn(*node);
+      const bool chooses = node->IsSwitch() && input == 1;
+      const bool is_shape =
+          shape ? !is_size && !chooses : GivesShape(*node) || of_list;
       go_to(edge->src(), is_shape);
     }
   }

@@ -86,6 +86,7 @@ TEST(WholeLoopsTest, OnlyIfShapesAndConstantsCountIt) {
            Case{"9", true, false},
            {"1001", false, true},  // takes long to record
            {"Size(start)", true, false},
+           {"Size(Tanh(Reshape(x(), ids())))", false, true},
            {"Size(Exp(x()))", true, false},
            {"Size(Where(x()))", false, false},
            {"Size(GatherNd(x(), Where(x())))", false, true},
