@@ -51,11 +51,11 @@ std::string Loop(const std::string& most, const std::string& body = "Exp",
       "count = NextIteration(AddV2(t:1, enter(1) is_constant=true));");
 }
 
-std::vector<Piece> PiecesOf(const std::string& text) {
+std::vector<Piece> PiecesOf(const std::string& text, int fewest = 1) {
   Part part(text);
   part.Close("next", "i");
   part.Close("count", "k");
-  return CutIntoPieces(part.graph, nullptr, /*with_xla=*/true, 1).pieces;
+  return CutIntoPieces(part.graph, nullptr, /*with_xla=*/true, fewest).pieces;
 }
 
 bool IsWhole(const std::vector<Piece>& pieces) {
@@ -109,6 +109,36 @@ TEST(WholeLoopsTest, ALoopWithAnOpThatIsNotCapturedIsDivided) {
                                "other(Where(x()))");
   EXPECT_FALSE(IsWhole(pieces));
   EXPECT_FALSE(pieces.empty());
+}
+
+TEST(WholeLoopsTest, ALoopBesideOneThatIsDividedStaysWhole) {
+  Part part(Loop("9") +
+            "j = Merge(Enter(Sin(x())) frame_name=other,"
+            "          Enter(Sin(x())) frame_name=other);"
+            "d = LoopCond(Less(L2Loss(j), L2Loss(Neg(j)))); u = Switch(j, d);"
+            "other_next = NextIteration(Tan(u:1));"
+            "result(AddV2(Cos(Exit(s)), Exit(u))); other(Where(x()))");
+  part.Close("next", "i");
+  part.Close("count", "k");
+  part.Close("other_next", "j");
+  const Cut cut = CutIntoPieces(part.graph, nullptr, true, 1);
+  ASSERT_TRUE(IsWhole(cut.pieces)) << cut.no_pieces;
+  int in_loop = 0;
+  for (const Piece& piece : cut.pieces) {
+    const std::string ops = Ops(*piece.graph);
+    in_loop += piece.in_loop;
+    EXPECT_FALSE(absl::StrContains(ops, "LoopCond") &&
+                 absl::StrContains(ops, "Tan "))
+        << ops;
+  }
+  EXPECT_GT(in_loop, 0);
+}
+
+TEST(WholeLoopsTest, ALoopThatIsTooSmallForAPieceIsNone) {
+  const std::string graph =
+      Loop("9") + "result(Cos(Exit(s))); other(Where(x()))";
+  EXPECT_FALSE(PiecesOf(graph, 3).empty());
+  EXPECT_TRUE(PiecesOf(graph, 4).empty());
 }
 
 TEST(WholeLoopsTest, ALoopInABranchIsAPieceOfTheBranch) {
