@@ -244,23 +244,28 @@ class Planner {
       draft->is_stored.push_back(!IsInner(result, ops));
       for (const MemoryLives::Used& used : lives_.UsedBy(i)) {
         if (IsInner(used.life, ops)) continue;
-        const Life& life = lives_[used.life];
-        // What nobody writes keeps nobody waiting: weights, in each iteration.
-        const bool may_wait = used.writes || life.is_written;
-        for (size_t k = 0; may_wait && k < life.users.size(); ++k) {
-          const Life::User& user = life.users[k];
-          if (user.op > i && (used.writes || user.writes) &&
-              !Has(ops, user.op)) {
-            draft->waits_anyway = std::min(draft->waits_anyway, user.op);
-            break;
-          }
-        }
+        draft->waits_anyway =
+            std::min(draft->waits_anyway, FirstToWait(used, i, ops));
         if (!seen.insert(used.life).second) continue;
         if (const int next = FirstAfter(used.life, ops); next != kNever) {
           draft->reuses.push_back({next, used.life});
         }
       }
     }
+  }
+
+  // The first op, not of `ops`, that has to wait for op `i` because of the use.
+  int FirstToWait(const MemoryLives::Used& used, int i,
+                  const std::vector<int>& ops) const {
+    const Life& life = lives_[used.life];
+    // Weights, which each iteration of a loop reads: nothing waits for them.
+    if (!used.writes && !life.is_written) return kNever;
+    for (const Life::User& user : life.users) {
+      if (user.op > i && (used.writes || user.writes) && !Has(ops, user.op)) {
+        return user.op;
+      }
+    }
+    return kNever;
   }
 
   // The first op, not of `ops`, that uses a later life of the same place.

@@ -33,7 +33,7 @@ struct Life {
     bool writes;
   };
   std::vector<User> users;  // in recorded order
-  bool is_written = false;
+  bool is_written = false;  // by one of the users
 };
 
 // All lives of a step's memory, and which of them each op uses.

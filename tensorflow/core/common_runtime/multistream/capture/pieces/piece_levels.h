@@ -35,6 +35,8 @@ class PieceLevels {
   };
   // A node's id, and one of its outputs.
   using Output = std::pair<int, int>;
+  // The send of each copy in place, by its receive.
+  using Sends = std::map<const Node*, const Node*>;
 
   // `graph` has edges from the source and to the sink, and outlives this
   // object.
@@ -90,9 +92,8 @@ class PieceLevels {
  private:
   // Whether shapes and constants decide the condition of a loop, without shapes
   // that values decide. Else there would be a recording for each number of
-  // iterations. `sends`: the send of each copy in place, by its receive.
-  bool IsCounted(const Node& condition,
-                 const std::map<const Node*, const Node*>& sends) const;
+  // iterations.
+  bool IsCounted(const Node& condition, const Sends& sends) const;
   // From the next Prepare on the loop is not recorded as a whole.
   void Divide(int loop);
   void AddOrder(int from, int to);

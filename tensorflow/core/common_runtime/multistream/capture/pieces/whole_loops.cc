@@ -15,7 +15,6 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/value_shapes.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
@@ -26,9 +25,6 @@ namespace {
 // Of a loop, with the iterations of the loops in it. More would take seconds to
 // record.
 constexpr int64_t kMostIterations = 1000;
-
-// What a copy in place receives is what its send takes.
-using Sends = std::map<const Node*, const Node*>;
 
 // The number that a constant has, which reaches the node through a loop's
 // Enter; nullopt: it has none.
@@ -51,7 +47,7 @@ std::optional<int64_t> ConstantAt(const Node* node) {
 
 // How often the constants of a condition let its loop run: `tf.while_loop` asks
 // `i < n`, and `i < maximum_iterations` as well. 1 if no constant does.
-int64_t IterationsOf(const Node& condition, const Sends& sends) {
+int64_t IterationsOf(const Node& condition, const PieceLevels::Sends& sends) {
   std::optional<int64_t> most;
   WalkFinds(condition, [&](const Node& node, auto go_to) {
     if (const auto send = sends.find(&node); send != sends.end()) {
@@ -151,9 +147,7 @@ void PieceLevels::FindWholeLoops(
 
 // Walks from the condition to what it is made of: values, and shapes of
 // tensors.
-bool PieceLevels::IsCounted(
-    const Node& condition,
-    const std::map<const Node*, const Node*>& sends) const {
+bool PieceLevels::IsCounted(const Node& condition, const Sends& sends) const {
   struct Step {
     const Node* node;
     bool shape;  // only the shape of what the node gives is needed

@@ -3,8 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_variables.h"
 
-#include <algorithm>
-
 #include "absl/container/flat_hash_map.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
