@@ -338,3 +338,31 @@ for make in inference, training:
         capture="marked",
         TF_MULTI_STREAM_CAPTURE_BATCHES=batches,
     )
+
+
+def test_a_variable_that_a_step_takes_twice() -> None:
+    """A recording knows two variables; where both are one, the step runs as always."""
+    run("""
+with tf.device(GPU):
+    v, w = [tf.Variable(tf.ones([8])) for _ in range(2)]
+
+def function(a, b, x):
+    with tf.device(GPU):
+        change = tf.raw_ops.AssignAddVariableOp(resource=a, value=x * 0.5)
+        with tf.control_dependencies([change]):
+            return tf.raw_ops.ReadVariableOp(resource=b, dtype=tf.float32) * 2.0 + x
+
+step = tf.cuda.captured(mode="auto")(tf.function(function, autograph=False))
+for name, other, captured in (("two", w, True), ("one", v, False)):
+    before, right = replayed(), [np.ones(8, np.float32), other.numpy()]
+    v.assign(right[0])
+    for _ in range(14):
+        x = floats(8)
+        right[0] = right[0] + x * np.float32(0.5)
+        found = step(v.handle, other.handle, x)
+        expected = right[0] if other is v else right[1]
+        check(np.allclose(found, expected * 2.0 + x, atol=1e-4), f"{name}: result")
+        check(np.allclose(v, right[0], atol=1e-4), f"{name}: variable")
+    check((replayed() > before) == captured, f"{name}: {tf.cuda.capture_report()}")
+check("twice" in str(tf.cuda.capture_report()), "why")
+""")
