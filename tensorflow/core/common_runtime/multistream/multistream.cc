@@ -15,6 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_report.h"
+#include "tensorflow/core/common_runtime/multistream/step/known_variable.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
@@ -236,6 +237,17 @@ const char* TFMS_TraceStop(int64_t* bytes) {
   *lines = tensorflow::multistream::StopTrace();
   *bytes = static_cast<int64_t>(lines->size());
   return lines->c_str();
+}
+
+// Of a KnownVariable that _MultiStreamKnownVariable made.
+int TFMS_IsStillKnown(int64_t known) {
+  const auto* variable =
+      reinterpret_cast<const tensorflow::multistream::KnownVariable*>(known);
+  return variable->IsStill() ? 1 : 0;
+}
+
+void TFMS_DeleteKnown(int64_t known) {
+  delete reinterpret_cast<tensorflow::multistream::KnownVariable*>(known);
 }
 
 int64_t TFMS_SanitizerReports() {
