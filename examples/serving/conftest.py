@@ -33,7 +33,11 @@ def _session_server(*options: str, versions: tuple[int, ...] = (1,), **variables
     return started
 
 
-server = _session_server("--versions=2", versions=(1, 2), TF_MULTI_STREAM_CAPTURE="auto")
+_two_versions = functools.partial(
+    _session_server, "--versions=2", versions=(1, 2), TF_MULTI_STREAM_CAPTURE="auto"
+)
+server = _two_versions()
+lock_free_server = _two_versions("--lock-free")
 # One thread, one place in the queue, and small limits.
 small_server = _session_server(
     "--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1"

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import tensorflow as tf
 from google.protobuf import wrappers_pb2
-from grpc_guard import RefuseBrokenMessages
+from grpc_guard import PlainRequest, RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
 from model_versions import Model, Version
@@ -55,32 +55,42 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     @_answered
     async def Predict(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Calls a signature."""
-        spec = request.model_spec
+        """Calls a signature. A PlainRequest may be answered with bytes."""
+        if isinstance(request, PlainRequest):
+            plain, name, version = request, request.spec.model, request.spec.version
+        else:
+            plain, name, version = None, request.model_spec.name, version_of(request.model_spec)
 
         def work(held: Version) -> Any:
-            signature = held.loaded.signature(spec.signature_name)
-            signature.check_names(set(request.inputs))
-            results = signature(
-                {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
-            )
-            wanted = list(dict.fromkeys(request.output_filter)) or list(results)
-            for name in wanted:
-                if name not in results:
-                    raise invalid(
-                        f"output_filter: signature {signature.name} has no output "
-                        f"{name[:100]!r}. It has {', '.join(sorted(results))}."
-                    )
-            response = predict_pb2.PredictResponse()
-            response.model_spec.name = spec.name
-            response.model_spec.version.value = held.number
-            response.model_spec.signature_name = signature.name
-            for name in wanted:
-                response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
-            return response
+            if plain is None:
+                return self._answer(request, held)
+            signature = held.loaded.signature(plain.spec.signature)
+            answer = signature.answer(plain.data, name, held.number)
+            return self._answer(plain.parsed(), held) if answer is None else answer
 
-        seconds = context.time_remaining()
-        return await self._calls.predict(spec.name, version_of(spec), work, seconds)
+        return await self._calls.predict(name, version, work, context.time_remaining())
+
+    def _answer(self, request: Any, held: Version) -> Any:
+        spec = request.model_spec
+        signature = held.loaded.signature(spec.signature_name)
+        signature.check_names(set(request.inputs))
+        results = signature(
+            {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
+        )
+        wanted = list(dict.fromkeys(request.output_filter)) or list(results)
+        for name in wanted:
+            if name not in results:
+                raise invalid(
+                    f"output_filter: signature {signature.name} has no output "
+                    f"{name[:100]!r}. It has {', '.join(sorted(results))}."
+                )
+        response = predict_pb2.PredictResponse()
+        response.model_spec.name = spec.name
+        response.model_spec.version.value = held.number
+        response.model_spec.signature_name = signature.name
+        for name in wanted:
+            response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
+        return response
 
     @_answered
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -201,6 +211,7 @@ class GrpcServer:
             lambda method, status: calls.metrics.answered("", method, status, 0),
             options.most_bytes,
             memory,
+            options.lock_free,
         )
         self._server = path_proof_server(
             lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),

@@ -11,13 +11,14 @@ thread of its own, whose every step lets other threads run.
 import asyncio
 import concurrent.futures
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf.message import DecodeError
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid, too_large
 from tensor_protos import OF_STRING
+from tensorflow.python.multistream.serving import predictor
 
 _SMALL = 1 << 16
 _THREADS = 2
@@ -88,20 +89,34 @@ class _Walk:
             )
 
 
+class PlainRequest(NamedTuple):
+    """A PredictRequest that need not be parsed in Python; `parsed` does, or raises ServingError."""
+
+    spec: predictor.ModelSpec
+    data: bytes
+    parsed: Callable[[], Any]
+
+
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
-    `open` has an object for each call whose answer has not been sent. `refused` is called with the
-    names of the method and the status, to count it; `memory` bounds the bytes of all messages.
+    With `plain`, Predict gets a PlainRequest where it can, and may answer bytes. `open` has an
+    object for each call whose answer has not been sent. `refused` is called with the names of the
+    method and the status, to count it; `memory` bounds the bytes of all messages.
     """
 
     def __init__(
-        self, refused: Callable[[str, str], None], most_bytes: int, memory: RequestMemory
+        self,
+        refused: Callable[[str, str], None],
+        most_bytes: int,
+        memory: RequestMemory,
+        plain: bool,
     ) -> None:
         self.open: set[object] = set()
         self._refused = refused
         self._most_bytes = most_bytes
         self._memory = memory
+        self._plain = plain
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "large-requests")
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
@@ -123,6 +138,11 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
             return parsed(data)
 
         async def request_of(data: bytes) -> Any:
+            if self._plain and method == "Predict":
+                spec = predictor.spec_of(data)
+                if spec is not None:
+                    parse = parsed if len(data) <= _SMALL else parsed_large
+                    return PlainRequest(spec, data, lambda: parse(data))
             if len(data) <= _SMALL:
                 return parsed(data)
             if method != "Predict":
@@ -143,5 +163,12 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
                     return await context.abort(error.code, error.message)
                 return await behavior(request, context)
 
+        def bytes_of(response: Any) -> bytes:
+            return (
+                response if isinstance(response, bytes) else handler.response_serializer(response)
+            )
+
         kind = "unary_unary" if handler.unary_unary else "unary_stream"
-        return handler._replace(**{kind: answer, "request_deserializer": None})
+        return handler._replace(
+            **{kind: answer, "request_deserializer": None, "response_serializer": bytes_of}
+        )

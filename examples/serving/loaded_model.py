@@ -13,6 +13,7 @@ import tensorflow as tf
 from serving_error import invalid, not_found
 from tensor_protos import array_of
 from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.python.multistream.serving import predictor
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -26,17 +27,24 @@ Arrays = dict[str, Any]
 
 
 class Signature:
-    """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable."""
+    """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable.
 
-    def __init__(self, name: str, function: Any, device: str, lock_free: bool) -> None:
+    An input of a request that is answered by `answer` may take `most_bytes`.
+    """
+
+    def __init__(
+        self, name: str, function: Any, device: str, lock_free: bool, most_bytes: int
+    ) -> None:
         self.name = name
         self.inputs: dict[str, Any] = dict(sorted(function.structured_input_signature[1].items()))
         self._function = function
         self._device = device
         self._arrays_function: Any = None
+        self._predictor: predictor.Predictor | None = None
         if lock_free:
             try:
-                self._arrays_function = tf.cuda.serving_callable(function)
+                called = self._arrays_function = tf.cuda.serving_callable(function)
+                self._predictor = predictor.Predictor(called, name, device, most_bytes)
             except (TypeError, ValueError) as error:
                 logging.info("signature %s is called as TensorFlow does: %s", name, error)
 
@@ -69,6 +77,10 @@ class Signature:
                     f"{spec.shape}."
                 )
 
+    def answer(self, request: bytes, model: str, version: int) -> bytes | None:
+        """Answers a PredictRequest that is plain, without Python's lock; None for any other."""
+        return self._predictor(request, model, version) if self._predictor is not None else None
+
     def __call__(self, arrays: Arrays) -> Arrays:
         """Calls the function, as one step on the stream group with the least to do."""
         self.check(arrays)
@@ -85,7 +97,13 @@ class Signature:
 class LoadedModel:
     """A SavedModel on a device; raises whatever TensorFlow raises if it cannot be loaded."""
 
-    def __init__(self, folder: pathlib.Path, device: str, lock_free: bool = False) -> None:
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        device: str,
+        lock_free: bool = False,
+        most_bytes: int = 1 << 31,
+    ) -> None:
         self._folder = folder
         graphs = loader_impl.parse_saved_model(str(folder)).meta_graphs
         served = [graph for graph in graphs if _TAG in graph.meta_info_def.tags]
@@ -94,7 +112,7 @@ class LoadedModel:
         with tf.device(device):
             self._model = tf.saved_model.load(str(folder), tags=[_TAG])
         self.signatures = {
-            name: Signature(name, function, device, lock_free)
+            name: Signature(name, function, device, lock_free, most_bytes)
             for name, function in self._model.signatures.items()
         }
         # Without those that only loading needs, such as __saved_model_init_op.

@@ -43,7 +43,7 @@ def _loaded_models(options: argparse.Namespace) -> Models:
     device = options.device or ("/GPU:0" if has_gpu else "/CPU:0")
 
     def load(folder: pathlib.Path) -> LoadedModel:
-        loaded = LoadedModel(folder, device, options.lock_free)
+        loaded = LoadedModel(folder, device, options.lock_free, options.most_bytes)
         if not options.no_warm_up:
             loaded.warm_up()
         return loaded

@@ -24,6 +24,12 @@ INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 
+@pytest.fixture(params=[False, True], ids=["", "lock-free"])
+def server(server: Server, lock_free_server: Server, request: pytest.FixtureRequest) -> Server:
+    """The servers without and with --lock-free: clients see no difference."""
+    return lock_free_server if request.param else server
+
+
 def test_answers_have_the_bits_of_the_saved_model_and_run_on_all_groups(
     server: Server, saved: Saved
 ) -> None:

@@ -15,7 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_report.h"
-#include "tensorflow/core/common_runtime/multistream/step/known_variable.h"
+#include "tensorflow/core/common_runtime/multistream/ops/known_variable.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"

@@ -176,6 +176,31 @@ def test_threads_read_while_others_write() -> None:
     """)
 
 
+def test_captured_steps_have_their_variables_for_themselves() -> None:
+    """Steps are replayed also if Python reads what they read, and what they change, each time."""
+    run("""
+        rate = variable(0.5, tf.float32)
+        scale = variable(8.0, tf.float32)  # which the step changes to the same value
+        added = variable([0.0, 0.0], tf.float32)
+        @tf.function
+        def step(x):
+            with tf.device(GPU):
+                added.assign_add(x * rate)
+                scale.assign(scale * 1.0)
+                return tf.reduce_sum(added) * scale
+        want = np.zeros(2, np.float32)
+        for i in range(60):
+            if i % 9 == 8: rate.assign(float(i % 4))
+            check(rate.numpy() == (0.5 if i < 8 else (i - (i - 8) % 9) % 4), f"rate {i}")
+            check(scale.numpy() == 8, "scale")
+            x = np.array([i % 3, 1], np.float32)
+            want = want + x * rate.numpy()
+            check(step(tf.constant(x)).numpy() == want.sum() * 8, f"result {i}")
+            check((added.numpy() == want).all(), f"added {i}")
+        check(replayed() >= 50, f"{replayed()} of 60 steps were replayed")
+    """)
+
+
 def test_the_variable_is_deleted_with_its_value() -> None:
     """What is known of a variable goes with the variable."""
     run("""

@@ -135,6 +135,7 @@ class ServingCallable:
                 "tell which. Return tensors in tuples, lists and dicts."
             )
         self._pack = serving_arrays.packer(concrete.structured_outputs)
+        self._gives_names = isinstance(concrete.structured_outputs, Mapping)
         # Fast path of most calls: one array for each parameter, all by position or all by name.
         self._names = tuple(taken)
         self._all_names = frozenset(taken)
@@ -199,6 +200,20 @@ class ServingCallable:
             if results:
                 return self._pack(self._other_results(results, tuple([x.shape for x in plain])))
         return self._call_in_python(list(plain), self._devices[device])
+
+    def named_tensors(self) -> tuple[Sequence[serving_arrays.Leaf], Sequence[str]] | None:
+        """The arguments, and the names of the results, if each of both is a tensor with a name.
+
+        As of a SavedModel's signature. In the order that C++ knows them in.
+        """
+        results = [leaf.name for leaf in self._results]
+        named = self._plain and self._gives_names and not any("." in name for name in results)
+        return (self._arguments, results) if named else None
+
+    def handle(self) -> int:
+        """The address of the C++ side, which lives as long as this object."""
+        assert self._handle is not None
+        return self._handle
 
     def _plain_arguments(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -307,7 +322,7 @@ class ServingCallable:
         try:
             result = _Result.from_address(address)
             if result.code:
-                self._raise(result.code, (result.message or b"").decode(errors="replace"))
+                self.raise_error(result.code, (result.message or b"").decode(errors="replace"))
             found, arrays, at = [], [], 0
             for leaf in self._results:
                 end = at + 1 + result.shapes[at]
@@ -322,8 +337,8 @@ class ServingCallable:
         finally:
             self._library.TFMS_DeleteServingResult(address)
 
-    def _raise(self, code: int, message: str) -> None:
-        # Adds the program's lines that built the failing node, as a call of the function does.
+    def raise_error(self, code: int, message: str) -> None:
+        """Raises the error of a call, with the program's lines that built the failing node."""
         with atomic_function.InterpolateRuntimeError(self._atomic):
             try:
                 kind = errors.exception_type_from_error_code(code)

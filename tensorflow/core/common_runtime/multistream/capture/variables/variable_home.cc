@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/device_context.h"
+#include "tensorflow/core/common_runtime/multistream/ops/known_variable.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_accesses.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/types.h"
@@ -128,7 +129,7 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
       NoteFree();
       return absl::OkStatus();
     }
-    if (place_.has_value() && !place_->RefCountIsOne() &&
+    if (place_.has_value() && !IsAllThatRefers(*place_, 0) &&
         IsKept(Rule::kHomeIsFreeWhenItIsWrittenTo) && !IsInUseForLong()) {
       return absl::UnavailableError("a variable's memory is still in use");
     }
@@ -167,10 +168,13 @@ const TensorBuffer* VariableHome::RootOf(const Tensor& value) {
 }
 
 bool VariableHome::IsAllThatRefers(const Tensor& value, int others) {
-  if (others == 0) return value.RefCountIsOne();
-  const TensorBuffer* buffer = DMAHelper::buffer(&value);
-  return buffer != nullptr && buffer == RootOf(value) && buffer->OwnsMemory() &&
-         buffer->RefCount() == 1 + others;
+  const auto is_all = [&] {
+    if (others == 0) return value.RefCountIsOne();
+    const TensorBuffer* buffer = DMAHelper::buffer(&value);
+    return buffer != nullptr && buffer == RootOf(value) &&
+           buffer->OwnsMemory() && buffer->RefCount() == 1 + others;
+  };
+  return is_all() || (KnownVariable::Forget(value) && is_all());
 }
 
 absl::Status VariableHome::InUse() {
@@ -195,8 +199,8 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   if (Has(*value)) return absl::OkStatus();
   const bool may_return = place_.has_value() && Suits(*value);
   const bool is_free =
-      may_return &&
-      (place_->RefCountIsOne() || !IsKept(Rule::kHomeIsFreeWhenItIsWrittenTo));
+      may_return && (IsAllThatRefers(*place_, 0) ||
+                     !IsKept(Rule::kHomeIsFreeWhenItIsWrittenTo));
   if (may_return && !is_free && !IsInUseForLong()) {
     return absl::UnavailableError("a variable's memory is still in use");
   }

@@ -1,12 +1,15 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/step/known_variable.h"
+// The op by which Python comes to know a variable (ops/known_variable.h).
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/ops/known_variable.h"
 #include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
@@ -72,18 +75,4 @@ REGISTER_KERNEL_BUILDER(Name("_MultiStreamKnownVariable")
                         KnowVariable);
 
 }  // namespace
-
-bool KnownVariable::CanBe(const Var& variable, const Tensor& value) {
-  return variable.is_initialized && !variable.copy_on_read_mode.load() &&
-         value.IsInitialized() && value.TotalBytes() <= kMostBytes;
-}
-
-bool KnownVariable::IsStill() const {
-  tf_shared_lock lock(*variable_->mu());
-  const Tensor& now = *variable_->tensor();
-  return CanBe(*variable_, now) && now.SharesBufferWith(value_) &&
-         now.data() == value_.data() && now.dtype() == value_.dtype() &&
-         now.shape() == value_.shape();
-}
-
 }  // namespace tensorflow::multistream

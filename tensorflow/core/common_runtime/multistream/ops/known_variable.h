@@ -15,39 +15,50 @@
 // are not known. The op that makes a KnownVariable counts as one that changes
 // the variable, so that no other op is between its look at the references and
 // its launch (VariableOrder).
+//
+// A recorded step needs the memory of its variables for itself, and has it:
+// Forget drops the reference, and the variable is no longer known.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_KNOWN_VARIABLE_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_KNOWN_VARIABLE_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_KNOWN_VARIABLE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_KNOWN_VARIABLE_H_
 
 #include <cstdint>
-#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/refcount.h"
 
 namespace tensorflow::multistream {
 
+// Thread-safe.
 class KnownVariable {
  public:
   // Larger ones take longer to copy than to wait for, and twice the memory.
   static constexpr int64_t kMostBytes = 64;
 
   // `value`: the variable's.
-  KnownVariable(core::RefCountPtr<Var> variable, Tensor value)
-      : variable_(std::move(variable)), value_(std::move(value)) {}
+  KnownVariable(core::RefCountPtr<Var> variable, Tensor value);
+  ~KnownVariable();
+  KnownVariable(const KnownVariable&) = delete;
+  KnownVariable& operator=(const KnownVariable&) = delete;
 
   // Whether a variable with that value can be known. The caller has the lock.
   static bool CanBe(const Var& variable, const Tensor& value);
 
-  // Thread-safe.
   bool IsStill() const;
+
+  // Drops all references of KnownVariables to the memory of `value`. Returns
+  // whether there was one. May be called with the lock of a variable.
+  static bool Forget(const Tensor& value);
 
  private:
   const core::RefCountPtr<Var> variable_;
-  const Tensor value_;
+  mutable absl::Mutex mu_;
+  Tensor value_ ABSL_GUARDED_BY(mu_);  // without memory: forgotten
 };
 
 }  // namespace tensorflow::multistream
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_KNOWN_VARIABLE_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_KNOWN_VARIABLE_H_
