@@ -44,6 +44,7 @@ small_server = _session_server(
 )
 # A limit that is small enough for tests, and large enough to be above all slices.
 greedy_server = _session_server(f"--max-request-mb={MOST_MB}")
+lock_free_greedy_server = _session_server(f"--max-request-mb={MOST_MB}", "--lock-free")
 
 
 @pytest.fixture

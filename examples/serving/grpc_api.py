@@ -17,7 +17,7 @@ from grpc_guard import PlainRequest, RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
 from model_versions import Model, Version
-from predict_calls import Calls, no_such_method
+from predict_calls import Calls, NotPlainError, no_such_method
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid
 from tensor_protos import array_of
@@ -55,9 +55,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     @_answered
     async def Predict(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Calls a signature. A PlainRequest may be answered with bytes."""
+        """Calls a signature. Answers a PlainRequest with bytes, or raises NotPlainError."""
         if isinstance(request, PlainRequest):
             plain, name, version = request, request.spec.model, request.spec.version
+            if not any(name == model.name for model in self._calls.models):
+                raise NotPlainError  # if the request is broken, its client hears of that first
         else:
             plain, name, version = None, request.model_spec.name, version_of(request.model_spec)
 
@@ -66,7 +68,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 return self._answer(request, held)
             signature = held.loaded.signature(plain.spec.signature)
             answer = signature.answer(plain.data, name, held.number)
-            return self._answer(plain.parsed(), held) if answer is None else answer
+            if answer is None:
+                raise NotPlainError
+            return answer
 
         return await self._calls.predict(name, version, work, context.time_remaining())
 

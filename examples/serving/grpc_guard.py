@@ -10,11 +10,13 @@ thread of its own, whose every step lets other threads run.
 
 import asyncio
 import concurrent.futures
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf.message import DecodeError
+from predict_calls import NotPlainError
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid, too_large
 from tensor_protos import OF_STRING
@@ -90,19 +92,19 @@ class _Walk:
 
 
 class PlainRequest(NamedTuple):
-    """A PredictRequest that need not be parsed in Python; `parsed` does, or raises ServingError."""
+    """The bytes of a PredictRequest that C++ may answer (predictor.py), and what it asks for."""
 
     spec: predictor.ModelSpec
     data: bytes
-    parsed: Callable[[], Any]
 
 
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
-    With `plain`, Predict gets a PlainRequest where it can, and may answer bytes. `open` has an
-    object for each call whose answer has not been sent. `refused` is called with the names of the
-    method and the status, to count it; `memory` bounds the bytes of all messages.
+    With `plain`, Predict is first called with a PlainRequest, and may return the answer's bytes or
+    raise NotPlainError. `open` has an object for each call whose answer has not been sent.
+    `refused` is called with the names of the method and the status, to count it; `memory` bounds
+    the bytes of all messages.
     """
 
     def __init__(
@@ -138,11 +140,6 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
             return parsed(data)
 
         async def request_of(data: bytes) -> Any:
-            if self._plain and method == "Predict":
-                spec = predictor.spec_of(data)
-                if spec is not None:
-                    parse = parsed if len(data) <= _SMALL else parsed_large
-                    return PlainRequest(spec, data, lambda: parse(data))
             if len(data) <= _SMALL:
                 return parsed(data)
             if method != "Predict":
@@ -157,6 +154,10 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
             with self._memory.of_request() as read:
                 try:
                     read(len(data))
+                    spec = predictor.spec_of(data) if self._plain and method == "Predict" else None
+                    if spec is not None:
+                        with contextlib.suppress(NotPlainError):
+                            return await behavior(PlainRequest(spec, data), context)
                     request = await request_of(data)
                 except ServingError as error:
                     self._refused(method, error.code.name)

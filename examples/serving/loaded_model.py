@@ -29,7 +29,7 @@ Arrays = dict[str, Any]
 class Signature:
     """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable.
 
-    An input of a request that is answered by `answer` may take `most_bytes`.
+    `most_bytes` is the limit of one input for `answer`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Signature:
                 called = self._arrays_function = tf.cuda.serving_callable(function)
                 self._predictor = predictor.Predictor(called, name, device, most_bytes)
             except (TypeError, ValueError) as error:
-                logging.info("signature %s is called as TensorFlow does: %s", name, error)
+                logging.info("signature %s is not called in C++ alone: %s", name, error)
 
     def check_names(self, names: Set[str]) -> None:
         """ServingError if an input is missing, or unknown."""

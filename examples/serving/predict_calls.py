@@ -21,6 +21,10 @@ _CLOCKS_DIFFER = 0.1
 _DRAIN_SECONDS = 0.5  # at least, for clients to hear that the server stops
 
 
+class NotPlainError(Exception):
+    """C++ cannot answer the request: the call is made again with the parsed request."""
+
+
 class Calls:
     """Answers calls of models, none of which takes longer than `most_seconds`."""
 
@@ -52,12 +56,16 @@ class Calls:
         time.monotonic(), had no more time.
         """
         began, status = time.monotonic(), "OK"
+        is_made_again = False
         self.metrics.in_flight += 1
         try:
             yield
         except asyncio.CancelledError:
             up = time.monotonic() >= deadline - _CLOCKS_DIFFER
             status = "DEADLINE_EXCEEDED" if up else "CANCELLED"
+            raise
+        except NotPlainError:
+            is_made_again = True
             raise
         except Exception as error:
             answer = error_of(error)
@@ -70,8 +78,10 @@ class Calls:
                 del answer
         finally:
             self.metrics.in_flight -= 1
-            known = any(model == served.name for served in self.models)
-            self.metrics.answered(model if known else "", method, status, time.monotonic() - began)
+            if not is_made_again:
+                known = any(model == served.name for served in self.models)
+                seconds = time.monotonic() - began
+                self.metrics.answered(model if known else "", method, status, seconds)
 
     async def predict(
         self,

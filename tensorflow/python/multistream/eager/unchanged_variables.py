@@ -6,7 +6,7 @@ A copy from the GPU comes after all that the GPU was told before: after the trai
 just called. tf-keras reads the number of steps per execution before each step, so the GPU waited
 for Python between the steps of `fit`. A variable that was read three times in a row with the same
 bits is therefore known from then on: later reads get the same value at once, as long as the runtime
-says that nothing has given the variable other memory (step/known_variable.h says why that is
+says that nothing has given the variable other memory (ops/known_variable.h says why that is
 enough). A variable that keeps changing is read as always.
 
     read 1   read 2   read 3   read 4     assign   read 5
@@ -26,8 +26,8 @@ from tensorflow.python.ops import resource_variable_ops
 
 _OFTEN = 3  # reads in a row with the same bits
 _MOST_BYTES = 64  # as in known_variable.h
-# A variable that was known, or about to be, and then changed so often is left alone: to know it
-# makes the next change in place a copy.
+# After so many changes a variable is read as always. While a variable is known, a change that would
+# be in place needs other memory.
 _MOST_CHANGES = 4
 
 _STATE = "_multistream_reads"  # attribute of a variable
@@ -46,13 +46,18 @@ class _Known:
     def is_still(self) -> bool:
         return bool(loader.library.TFMS_IsStillKnown(c_int64(self._address)))
 
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            loader.library.TFMS_DeleteKnown(c_int64(self._address))
+    def __del__(
+        self,
+        is_finalizing: Callable[[], bool] = sys.is_finalizing,  # modules may be gone by then
+        delete: Callable[[Any], Any] = loader.library.TFMS_DeleteKnown,
+        number: type = c_int64,
+    ) -> None:
+        if not is_finalizing():
+            delete(number(self._address))
 
 
 class _Reads:
-    """What was read of one variable. Threads that read at once count wrongly, but read rightly."""
+    """The last reads of one variable. If threads read at once, only the counts may be wrong."""
 
     def __init__(self) -> None:
         self.last: bytes | None = None
@@ -80,8 +85,6 @@ def read(variable: Any, numpy: Read) -> Any:
     reads = variable.__dict__.get(_STATE)
     if reads is None:
         reads = variable.__dict__[_STATE] = _Reads()
-        if not loader.library.TFMS_IsEnabled():
-            reads.changes = _MOST_CHANGES
     if reads.changes >= _MOST_CHANGES or not _reads_plainly():
         return numpy(variable)
     known = reads.known
@@ -98,7 +101,7 @@ def read(variable: Any, numpy: Read) -> Any:
 
 
 def _reads_plainly() -> bool:
-    """Whether this thread runs ops at once, and nobody wants to hear of each."""
+    """Whether this thread runs ops eagerly, each at once, and without callbacks of ops."""
     ctx = context.context()
     return ctx.executing_eagerly() and not ctx.is_async() and not ctx.op_callbacks
 

@@ -54,6 +54,20 @@ def test_is_known_after_three_reads() -> None:
             check(not reads_no_more(tf.Variable(1)), "of the CPU")
         with tf.device("/CPU:0"):
             check(reads_no_more(v), "read in another device's scope")
+        with tf.device(GPU):
+            large = tf.ones([1 << 16])
+        v.assign(large[:3])  # which may keep all of `large`
+        is_right(v, "a slice")
+        part = variable(np.ones(4), tf.float32)
+        part.assign(tf.reshape(tf.tile(large, [2]), [-1, 4])[0:1][0])
+        is_right(part, "a part")
+        with tf.device(GPU):
+            handle = raw.var_handle_op(dtype=tf.float32, shape=[2], shared_name="named")
+        raw.assign_variable_op(handle, tf.constant([1.0, 2.0]))
+        named = resource_variable_ops.BaseResourceVariable(
+            handle=handle, dtype=tf.float32, shape=[2], trainable=False,
+            handle_name="named", unique_id="named", in_graph_mode=False)
+        check(not reads_no_more(named), "a resource that has a name")
         counter = variable()
         for i in range(20):
             counter.assign_add(1)

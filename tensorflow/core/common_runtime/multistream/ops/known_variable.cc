@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/platform/mutex.h"
 
 namespace tensorflow::multistream {
@@ -38,8 +39,12 @@ KnownVariable::~KnownVariable() {
 }
 
 bool KnownVariable::CanBe(const Var& variable, const Tensor& value) {
-  return variable.is_initialized && !variable.copy_on_read_mode.load() &&
-         value.IsInitialized() && value.TotalBytes() <= kMostBytes;
+  if (!variable.is_initialized || variable.copy_on_read_mode.load() ||
+      !value.IsInitialized() || value.TotalBytes() > kMostBytes) {
+    return false;
+  }
+  auto* buffer = const_cast<TensorBuffer*>(DMAHelper::buffer(&value));
+  return buffer != nullptr && buffer->root_buffer()->size() <= kMostAllocated;
 }
 
 bool KnownVariable::IsStill() const {

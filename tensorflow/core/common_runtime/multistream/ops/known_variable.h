@@ -9,15 +9,19 @@
 //   thread 2                            v.assign(2)
 //
 // Ops write to a variable in place only while nothing else refers to its
-// memory. A KnownVariable refers to it, so whatever changes the variable gives
-// it other memory. Except in reference variables, which have no handle, and
-// after an op has read rows of the variable (copy_on_read_mode): such variables
-// are not known. The op that makes a KnownVariable counts as one that changes
-// the variable, so that no other op is between its look at the references and
-// its launch (VariableOrder).
+// memory. A KnownVariable refers to the memory, so whatever changes the
+// variable gives it other memory. Two kinds of variables are changed otherwise,
+// and are never known: reference variables, which have no handle, and variables
+// of which an op has read rows (copy_on_read_mode).
 //
-// A recorded step needs the memory of its variables for itself, and has it:
-// Forget drops the reference, and the variable is no longer known.
+// No op may be between its look at the references and its launch when a
+// KnownVariable is made. Ops hold the variable's mutex from the look to the
+// launch, some of them shared, so the maker (know_variable_op.cc) holds the
+// mutex alone. Recorded steps are excluded by VariableOrder, for which the
+// maker is an op that changes the variable.
+//
+// A recorded step must be the only one that refers to the memory of its
+// variables. It calls Forget, after which the variable is no longer known.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_KNOWN_VARIABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_KNOWN_VARIABLE_H_
@@ -35,8 +39,10 @@ namespace tensorflow::multistream {
 // Thread-safe.
 class KnownVariable {
  public:
-  // Larger ones take longer to copy than to wait for, and twice the memory.
+  // Of a value, and of the allocation that it is a part of. A KnownVariable
+  // keeps the memory until Python reads the variable again.
   static constexpr int64_t kMostBytes = 64;
+  static constexpr size_t kMostAllocated = 4096;
 
   // `value`: the variable's.
   KnownVariable(core::RefCountPtr<Var> variable, Tensor value);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.h"
@@ -16,9 +17,9 @@ namespace {
 using protobuf::io::CodedInputStream;
 
 constexpr int kMostDimensions = 254;  // of TensorFlow
-// What a string takes beside its bytes: in a message and in a tensor.
+// The memory of a string besides its bytes, in a message and in a tensor.
 constexpr int64_t kOfString = 80;
-// What any other field of a message takes, at most about.
+// The memory of any other parsed field of a message, about.
 constexpr int64_t kOfField = 32;
 
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
@@ -49,8 +50,8 @@ class Fields {
       case kFixed32:
         return input_.ReadLittleEndian32(&fixed);
       case kBytes: {
-        uint32_t size;
-        if (!input_.ReadVarint32(&size)) return false;
+        uint64_t size;
+        if (!input_.ReadVarint64(&size)) return false;
         const auto at = static_cast<size_t>(input_.CurrentPosition());
         if (size > message_.size() - at) return false;
         bytes = message_.substr(at, size);
@@ -73,8 +74,10 @@ class Fields {
   CodedInputStream input_;
 };
 
+constexpr size_t kMostMessage = std::numeric_limits<int>::max();
+
 bool CanBeRead(absl::string_view message) {
-  return message.size() <= std::numeric_limits<int>::max();
+  return message.size() <= kMostMessage;
 }
 
 // Whether the message takes at most `most_bytes` when it is parsed: a field of
@@ -193,9 +196,14 @@ bool PredictRequest::Read(absl::string_view message) {
         }
       }
     } else if (fields.number == 2) {
+      if (inputs.size() == kMostInputs) return false;
       Input input;
+      bool has[] = {false, false};
       while (inner.Next()) {
-        if (inner.type != kBytes || inner.number > 2) return false;
+        if (inner.type != kBytes || (inner.number != 1 && inner.number != 2) ||
+            std::exchange(has[inner.number - 1], true)) {
+          return false;
+        }
         (inner.number == 1 ? input.name : input.tensor) = inner.bytes;
       }
       inputs.push_back(input);
@@ -218,19 +226,25 @@ bool ReadTensor(absl::string_view message, DataType type,
       !TensorShape::IsValid(proto.tensor_shape())) {
     return false;
   }
+  // A shape of no elements may have other dimensions that no array can have.
+  int64_t extent = type == DT_STRING ? kOfString : DataTypeSize(type);
+  if (extent == 0) return false;
+  for (const auto& dim : proto.tensor_shape().dim()) {
+    if (dim.size() > most_bytes / extent) return false;
+    extent *= std::max<int64_t>(dim.size(), 1);
+  }
+  if (extent > most_bytes) return false;
   const TensorShape given(proto.tensor_shape());
   if (!shape.IsCompatibleWith(given)) return false;
   const int64_t count = given.num_elements();
   const int64_t in_field = ValuesOf(proto, type);
   if (type == DT_STRING) {
-    if (count > most_bytes / kOfString || in_field > count ||
-        !proto.tensor_content().empty() ||
+    if (in_field > count || !proto.tensor_content().empty() ||
         BytesOfStrings(proto, count) > most_bytes) {
       return false;
     }
   } else {
     const int64_t size = DataTypeSize(type);
-    if (size == 0 || count > most_bytes / size) return false;
     const bool has_content = !proto.tensor_content().empty();
     if (has_content ? static_cast<int64_t>(proto.tensor_content().size()) !=
                           count * size
@@ -247,14 +261,18 @@ std::string PredictResponse(absl::string_view model, int64_t version,
                             const std::vector<Tensor>& outputs) {
   std::string response;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    // Numbers are the bytes of the tensor, which are copied once.
+    // Several numbers are the bytes of the tensor, which are copied once. A
+    // single value is in the field of its type, as TensorFlow's Python writes
+    // it.
     TensorProto head;
-    const bool has_content = outputs[i].dtype() != DT_STRING;
+    const bool has_content =
+        outputs[i].dtype() != DT_STRING && outputs[i].NumElements() > 1;
     if (has_content) {
       head.set_dtype(outputs[i].dtype());
       outputs[i].shape().AsProto(head.mutable_tensor_shape());
     } else {
       outputs[i].AsProtoField(&head);
+      if (head.ByteSizeLong() > kMostMessage) return {};
     }
     std::string tensor = head.SerializeAsString();
     const absl::string_view content =

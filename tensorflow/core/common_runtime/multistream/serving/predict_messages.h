@@ -10,8 +10,8 @@
 //                    3 output_filter
 //   PredictResponse  1 outputs, entries as above; 2 model_spec
 //
-// What is not plain is left to the caller, who says what is wrong with it, or
-// does what is not done here: errors are for people, and need no speed.
+// Only plain messages are read. For any other message the caller parses the
+// message in Python, which words the errors and knows the rest of the API.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICT_MESSAGES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICT_MESSAGES_H_
@@ -40,19 +40,22 @@ struct PredictRequest {
   int64_t version = 0;
   std::vector<Input> inputs;
 
-  // Whether `bytes` are such a message, with neither a label of a version nor a
-  // filter of outputs.
+  // Entries of a request: each takes memory, and may have two bytes.
+  static constexpr size_t kMostInputs = 4096;
+
+  // Whether `bytes` are such a message, with at most kMostInputs inputs, and
+  // with neither a label of a version nor a filter of outputs.
   bool Read(absl::string_view bytes);
 };
 
 // Reads a TensorProto. Returns whether it is plain: of the type, of a shape
-// that `shape` allows, with no more values than the shape has, which take at
-// most `most_bytes`, as a message and as a tensor.
+// that `shape` allows, with no more values than the shape has. The parsed
+// message and the tensor each take at most `most_bytes`.
 bool ReadTensor(absl::string_view proto, DataType type,
                 const PartialTensorShape& shape, int64_t most_bytes,
                 Tensor* tensor);
 
-// A PredictResponse with these outputs. Empty if a tensor takes 2 GB or more.
+// A PredictResponse with these outputs. Empty if it would have 2 GB or more.
 std::string PredictResponse(absl::string_view model, int64_t version,
                             absl::string_view signature,
                             const std::vector<std::string>& names,

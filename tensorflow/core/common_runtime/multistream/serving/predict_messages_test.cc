@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -114,6 +115,19 @@ TEST(PredictRequestTest, WhatIsNotPlainIsRefused) {
   PredictRequest request;
   EXPECT_TRUE(request.Read(good));
   EXPECT_TRUE(PredictRequest().Read(""));
+  // Protobuf would merge the tensors of an entry, and refuse the others.
+  const std::string x = Field(1, "x"), tensor = Field(2, "t");
+  EXPECT_TRUE(PredictRequest().Read(Field(2, x + tensor)));
+  for (const std::string& entry :
+       {x + tensor + tensor, x + x + tensor, x + tensor + Field(0, "t"),
+        x + "\x12\x81\x80\x80\x80\x80\x01t"}) {
+    EXPECT_FALSE(PredictRequest().Read(Field(2, entry)));
+  }
+  // Each entry of two bytes would take memory.
+  std::string many;
+  for (size_t i = 0; i < PredictRequest::kMostInputs; ++i) many += Field(2, "");
+  EXPECT_TRUE(PredictRequest().Read(many));
+  EXPECT_FALSE(PredictRequest().Read(many + Field(2, "")));
 }
 
 TEST(ReadTensorTest, ReadsContentAndFields) {
@@ -163,6 +177,16 @@ TEST(ReadTensorTest, WhatIsNotPlainIsRefused) {
   proto = Floats({1}, {1});
   proto.add_resource_handle_val();
   EXPECT_TRUE(Refuses(proto));
+}
+
+TEST(ReadTensorTest, DimensionsThatNoArrayHasAreRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  EXPECT_TRUE(Refuses(Floats({0, kHuge, kHuge}, {})));
+  EXPECT_TRUE(Refuses(Floats({kHuge, 0}, {})));
+  EXPECT_TRUE(Refuses(Floats({0, std::numeric_limits<int64_t>::max()}, {})));
+  Tensor read;
+  EXPECT_TRUE(Reads(Floats({0, 1000}, {}), DT_FLOAT, {}, &read));
+  EXPECT_EQ(read.shape(), TensorShape({0, 1000}));
 }
 
 TEST(ReadTensorTest, AFewBytesDoNotBecomeMany) {
@@ -243,6 +267,20 @@ TEST(PredictResponseTest, IsReadAsItWasWritten) {
     Tensor tensor;
     ASSERT_TRUE(tensor.FromProto(proto));
     ExpectEqual(tensor, outputs[i]);
+  }
+}
+
+TEST(PredictResponseTest, ASingleValueIsInTheFieldOfItsType) {
+  for (const TensorShape& shape : {TensorShape({}), TensorShape({1, 1})}) {
+    const std::string response =
+        PredictResponse("m", 1, "s", {"y"}, {TensorOf<float>({3}, shape)});
+    // outputs { key, value { dtype, shape, float_val } }
+    TensorProto proto;
+    const size_t size = static_cast<unsigned char>(response[1]);
+    ASSERT_TRUE(proto.ParseFromString(response.substr(7, size - 5)));
+    ASSERT_EQ(proto.float_val_size(), 1);
+    EXPECT_EQ(proto.float_val(0), 3);
+    EXPECT_TRUE(proto.tensor_content().empty());
   }
 }
 

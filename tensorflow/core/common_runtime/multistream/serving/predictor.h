@@ -49,9 +49,10 @@ class Predictor {
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)) {}
 
-  // nullptr if the request is not plain (predict_messages.h): of inputs that
-  // are not those of the function, each once, or above `most_bytes`. Then the
-  // function was not called. `model` and `version` go into the answer.
+  // nullptr, without a call of the function, if the request is not plain
+  // (predict_messages.h), or if its inputs are not those of the function, each
+  // once. An input may take `most_bytes`. `model` and `version` go into the
+  // answer.
   std::unique_ptr<Prediction> Predict(const char* device,
                                       absl::string_view request,
                                       absl::string_view model, int64_t version,

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What Python calls of this folder with ctypes.
+// The functions of this folder that Python calls with ctypes.
 
 #include <cstdint>
 #include <memory>
@@ -179,7 +179,7 @@ void TFMS_CopyServingResult(const CallResult* result, const Array* arrays) {
 
 void TFMS_DeleteServingResult(CallResult* result) { delete result; }
 
-// Delete the result with TFMS_DeletePredictor, and before the callable. The
+// Delete the result with TFMS_DeletePredictor, before the callable. The
 // names and `shapes` of inputs and the names of outputs are in the callable's
 // order; each shape is a rank and the dimensions, -1 for those that are
 // unknown.

@@ -44,7 +44,7 @@ class KnowVariable : public OpKernel {
     Tensor value;
     bool can_be = false;
     {
-      tf_shared_lock lock(*variable->mu());
+      mutex_lock lock(*variable->mu());  // alone: known_variable.h
       OP_REQUIRES(context, variable->is_initialized,
                   absl::FailedPreconditionError("the variable has no value"));
       value = *variable->tensor();
@@ -56,7 +56,9 @@ class KnowVariable : public OpKernel {
             "the variable has values of type ", DataTypeString(value.dtype()),
             ", and is read as ", DataTypeString(output_type(0)))));
     context->set_output(0, value);
-    // The table of locks is that of a device with groups.
+    // A resource with a name may be destroyed, and made again.
+    can_be = can_be && HandleFromInput(context, 0).IsRefCounting();
+    // VariableOrder is of devices with groups.
     auto* device = dynamic_cast<Device*>(context->device());
     if (!can_be || device == nullptr || LeaderOf(device) == nullptr) return;
     known->scalar<int64_t>()() = reinterpret_cast<int64_t>(

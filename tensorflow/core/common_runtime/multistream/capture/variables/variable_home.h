@@ -90,8 +90,8 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
   static absl::Status InUse();
 
   // Whether `value` and `others` other tensors are all that refer to the
-  // memory. The others must have the buffer of `value`. Python's memory of what
-  // it read of the variable makes way (KnownVariable::Forget).
+  // memory. The others must have the buffer of `value`. KnownVariables drop
+  // their references for that.
   static bool IsAllThatRefers(const Tensor& value, int others);
 
   // Moves the variable home, if it is elsewhere. Unavailable if the home's
