@@ -85,6 +85,11 @@ inline absl::Status CopyToDevice(stream_executor::Stream* stream,
   if (stream->ThenMemcpy(to, from, bytes).ok()) return absl::OkStatus();
   return absl::InternalError("The stream has failed, or refuses the copy");
 }
+
+// Gives the session's config of an op to the executor of a function that the op
+// calls; here neither has one.
+template <class ExecutorArgs>
+void GiveSessionConfig(const OpKernelContext*, ExecutorArgs*) {}
 #else
 inline OpKernelContext::Params* OpParams(const OpKernelContext* context) {
   return context->params();
@@ -95,6 +100,11 @@ inline absl::Status CopyToDevice(stream_executor::Stream* stream,
                                  stream_executor::DeviceAddressBase* to,
                                  size_t bytes) {
   return stream->Memcpy(to, from, bytes);
+}
+
+template <class ExecutorArgs>
+void GiveSessionConfig(const OpKernelContext* context, ExecutorArgs* args) {
+  args->session_config = context->session_config();
 }
 #endif
 }  // namespace tensorflow::multistream

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -64,7 +65,7 @@ Executor::Args ArgsOf(OpKernelContext* context) {
   args.rendezvous = context->rendezvous();
   args.stats_collector = context->stats_collector();
   args.cancellation_manager = context->cancellation_manager();
-  args.session_config = context->session_config();
+  GiveSessionConfig(context, &args);
   args.session_state = context->session_state();
   args.session_handle = context->session_handle();
   args.tensor_store = context->tensor_store();
