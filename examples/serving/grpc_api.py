@@ -58,7 +58,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """Calls a signature. Answers a PlainRequest with bytes, or raises NotPlainError."""
         if isinstance(request, PlainRequest):
             plain, name, version = request, request.spec.model, request.spec.version
-            if not any(name == model.name for model in self._calls.models):
+            if name not in self._calls.models:
                 raise NotPlainError  # if the request is broken, its client hears of that first
         else:
             plain, name, version = None, request.model_spec.name, version_of(request.model_spec)

@@ -153,6 +153,9 @@ class Models:
     def __iter__(self) -> Any:
         return iter(self._models.values())
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._models
+
     def model(self, name: str) -> Model:
         """A model by its name; ServingError if there is none."""
         try:

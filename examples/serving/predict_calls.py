@@ -56,7 +56,6 @@ class Calls:
         time.monotonic(), had no more time.
         """
         began, status = time.monotonic(), "OK"
-        is_made_again = False
         self.metrics.in_flight += 1
         try:
             yield
@@ -65,7 +64,7 @@ class Calls:
             status = "DEADLINE_EXCEEDED" if up else "CANCELLED"
             raise
         except NotPlainError:
-            is_made_again = True
+            status = ""
             raise
         except Exception as error:
             answer = error_of(error)
@@ -78,10 +77,10 @@ class Calls:
                 del answer
         finally:
             self.metrics.in_flight -= 1
-            if not is_made_again:
-                known = any(model == served.name for served in self.models)
+            if status:
                 seconds = time.monotonic() - began
-                self.metrics.answered(model if known else "", method, status, seconds)
+                known = model if model in self.models else ""
+                self.metrics.answered(known, method, status, seconds)
 
     async def predict(
         self,

@@ -239,17 +239,10 @@ def test_the_variable_is_deleted_with_its_value() -> None:
 def test_without_groups_reads_are_stock() -> None:
     """Each read is TensorFlow's own."""
     kit.ok(
-        textwrap.dedent("""
-        import tensorflow as tf
-        from tensorflow.python.ops import gen_resource_variable_ops as raw
-        copies = [0]
-        read_variable_op = raw.read_variable_op
-        def counted(*arguments, **keywords):
-            copies[0] += 1
-            return read_variable_op(*arguments, **keywords)
-        raw.read_variable_op = counted
-        v = tf.Variable(1)
-        for i in range(9): assert v.numpy() == 1
-        assert copies[0] == 9, copies
-        """)
+        f"import tensorflow as tf\n{HELPERS}"
+        + """
+v = tf.Variable(1)
+for i in range(9): assert v.numpy() == 1
+assert copies[0] == 9, copies
+"""
     )

@@ -16,21 +16,12 @@ namespace {
 using Status = std::unique_ptr<TF_Status, Deleter<TF_DeleteStatus>>;
 using Op = std::unique_ptr<TFE_Op, Deleter<TFE_DeleteOp>>;
 
-CallResult* Failed(TF_Code code, std::string message) {
+CallResult* Failed(const absl::Status& status) {
   auto* result = new CallResult;
-  result->code = code;
-  result->message_text = std::move(message);
+  result->code = static_cast<int32_t>(status.code());
+  result->message_text = std::string(status.message());
   result->message = result->message_text.c_str();
   return result;
-}
-
-CallResult* Failed(const absl::Status& status) {
-  return Failed(static_cast<TF_Code>(status.code()),
-                std::string(status.message()));
-}
-
-CallResult* Failed(const Status& status) {
-  return Failed(TF_GetCode(status.get()), TF_Message(status.get()));
 }
 
 // Steps over one shape: its rank, then its dimensions.
@@ -139,34 +130,31 @@ bool ServingCallable::IsDirect(const char* device) const {
 
 CallResult* ServingCallable::Call(const char* device, const int64_t* shapes,
                                   const Array* arrays) {
-  std::vector<HostTensor> arguments;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    arguments.push_back(inputs_[i] == TF_STRING
-                            ? StringsOf(arrays[i], shapes)
-                            : CopyOf(arrays[i], inputs_[i], shapes));
-    if (arguments.back() == nullptr) {
-      return Failed(TF_RESOURCE_EXHAUSTED,
-                    "No host memory for argument " + std::to_string(i));
+  std::vector<Tensor> arguments(inputs_.size()), made;
+  absl::Status status;
+  for (size_t i = 0; i < inputs_.size() && status.ok(); ++i) {
+    const HostTensor argument = inputs_[i] == TF_STRING
+                                    ? StringsOf(arrays[i], shapes)
+                                    : CopyOf(arrays[i], inputs_[i], shapes);
+    if (argument == nullptr) {
+      return Failed(absl::ResourceExhaustedError(
+          "No host memory for argument " + std::to_string(i)));
     }
+    status = TF_TensorToTensor(argument.get(), &arguments[i]);
     shapes = NextShape(shapes);
   }
+  if (status.ok()) status = Call(device, arguments, &made);
   std::vector<HostTensor> results;
-  CallResult* failed = nullptr;
-  if (const DirectFunction* direct = direct_.Of(device)) {
-    failed = CallDirectly(*direct, arguments, &results);
-  } else {
-    direct_.Learn(device, [&] {
-      failed = Execute(device, arguments, &results);
-      return failed == nullptr;
-    });
+  for (size_t i = 0; i < made.size() && status.ok(); ++i) {
+    results.emplace_back(TF_TensorFromTensor(made[i], &status));
   }
-  if (failed != nullptr) return failed;
+  if (!status.ok()) return Failed(status);
   bool in_place = true;
   const int64_t* expected = shapes;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (TF_TensorType(results[i].get()) != outputs_[i]) {
-      return Failed(TF_INTERNAL, "Result " + std::to_string(i) + " of " +
-                                     function_ + " has another type.");
+      return Failed(absl::InternalError("Result " + std::to_string(i) + " of " +
+                                        function_ + " has another type."));
     }
     in_place = in_place && HasShape(results[i].get(), expected);
     expected = NextShape(expected);
@@ -185,63 +173,42 @@ absl::Status ServingCallable::Call(const char* device,
     return direct->Call(arguments, results);
   }
   absl::Status status;
-  std::vector<HostTensor> given, made;
-  for (const Tensor& argument : arguments) {
-    given.emplace_back(TF_TensorFromTensor(argument, &status));
-    TF_RETURN_IF_ERROR(status);
-  }
   direct_.Learn(device, [&] {
-    const std::unique_ptr<CallResult> failed(Execute(device, given, &made));
-    if (failed == nullptr) return true;
-    status = absl::Status(static_cast<absl::StatusCode>(failed->code),
-                          failed->message_text);
-    return false;
+    status = Execute(device, arguments, results);
+    return status.ok();
   });
-  for (size_t i = 0; i < made.size() && status.ok(); ++i) {
-    status = TF_TensorToTensor(made[i].get(), &results->emplace_back());
-  }
   return status;
 }
 
-CallResult* ServingCallable::CallDirectly(
-    const DirectFunction& function, const std::vector<HostTensor>& arguments,
-    std::vector<HostTensor>* results) const {
-  std::vector<Tensor> given(arguments.size()), made;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const absl::Status status =
-        TF_TensorToTensor(arguments[i].get(), &given[i]);
-    if (!status.ok()) return Failed(status);
-  }
-  absl::Status status = function.Call(given, &made);
-  for (const Tensor& result : made) {
-    if (!status.ok()) break;
-    results->emplace_back(TF_TensorFromTensor(result, &status));
-  }
-  return status.ok() ? nullptr : Failed(status);
-}
-
-CallResult* ServingCallable::Execute(const char* device,
-                                     const std::vector<HostTensor>& arguments,
-                                     std::vector<HostTensor>* results) const {
+absl::Status ServingCallable::Execute(const char* device,
+                                      const std::vector<Tensor>& arguments,
+                                      std::vector<Tensor>* results) const {
   const Status status(TF_NewStatus());
+  const auto failed = [&] {
+    return absl::Status(static_cast<absl::StatusCode>(TF_GetCode(status.get())),
+                        TF_Message(status.get()));
+  };
   const auto is_ok = [&] { return TF_GetCode(status.get()) == TF_OK; };
   Op op(TFE_NewOp(context_, function_.c_str(), status.get()));
-  if (!is_ok()) return Failed(status);
+  if (!is_ok()) return failed();
   TFE_OpSetDevice(op.get(), device, status.get());
-  if (!is_ok()) return Failed(status);
+  if (!is_ok()) return failed();
   TFE_OpSetAttrString(op.get(), "executor_type", executor_.data(),
                       executor_.size());
   TFE_OpSetAttrString(op.get(), "config_proto", config_.data(), config_.size());
+  absl::Status converted;
   std::vector<Handle> inputs;
-  for (const HostTensor& argument : arguments) {
-    inputs.emplace_back(TFE_NewTensorHandle(argument.get(), status.get()));
-    if (!is_ok()) return Failed(status);
+  for (const Tensor& argument : arguments) {
+    const HostTensor given(TF_TensorFromTensor(argument, &converted));
+    TF_RETURN_IF_ERROR(converted);
+    inputs.emplace_back(TFE_NewTensorHandle(given.get(), status.get()));
+    if (!is_ok()) return failed();
     TFE_OpAddInput(op.get(), inputs.back().get(), status.get());
-    if (!is_ok()) return Failed(status);
+    if (!is_ok()) return failed();
   }
   for (const Handle& capture : captures_) {
     TFE_OpAddInput(op.get(), capture.get(), status.get());
-    if (!is_ok()) return Failed(status);
+    if (!is_ok()) return failed();
   }
   std::vector<TFE_TensorHandle*> made(outputs_.size());
   int count = static_cast<int>(made.size());
@@ -250,18 +217,21 @@ CallResult* ServingCallable::Execute(const char* device,
     WaitingCaller waits;
     TFE_Execute(op.get(), made.data(), &count, status.get());
   }
-  if (!is_ok()) return Failed(status);
+  if (!is_ok()) return failed();
   std::vector<Handle> outputs;
   for (int i = 0; i < count; ++i) outputs.emplace_back(made[i]);
   if (outputs.size() != outputs_.size()) {
-    return Failed(TF_INTERNAL,
-                  function_ + " gave " + std::to_string(count) + " results.");
+    return absl::InternalError(function_ + " gave " + std::to_string(count) +
+                               " results.");
   }
   for (const Handle& output : outputs) {
-    results->emplace_back(TFE_TensorHandleResolve(output.get(), status.get()));
-    if (!is_ok()) return Failed(status);
+    const HostTensor result(
+        TFE_TensorHandleResolve(output.get(), status.get()));
+    if (!is_ok()) return failed();
+    TF_RETURN_IF_ERROR(
+        TF_TensorToTensor(result.get(), &results->emplace_back()));
   }
-  return nullptr;
+  return absl::OkStatus();
 }
 
 }  // namespace tensorflow::multistream

@@ -76,7 +76,7 @@ class ServingCallable {
   // Null if the results are in the arrays.
   CallResult* Call(const char* device, const int64_t* shapes,
                    const Array* arrays);
-  // The same with tensors on the host. `arguments` have the types of inputs().
+  // The same with tensors on the host, which have the types of inputs().
   absl::Status Call(const char* device, const std::vector<Tensor>& arguments,
                     std::vector<Tensor>* results);
 
@@ -84,14 +84,9 @@ class ServingCallable {
   using Handle =
       std::unique_ptr<TFE_TensorHandle, Deleter<TFE_DeleteTensorHandle>>;
 
-  // Appends the results' tensors.
-  CallResult* CallDirectly(const DirectFunction& function,
-                           const std::vector<HostTensor>& arguments,
-                           std::vector<HostTensor>* results) const;
-  // The same by a call of TensorFlow's.
-  CallResult* Execute(const char* device,
-                      const std::vector<HostTensor>& arguments,
-                      std::vector<HostTensor>* results) const;
+  // By a call of TensorFlow's.
+  absl::Status Execute(const char* device, const std::vector<Tensor>& arguments,
+                       std::vector<Tensor>* results) const;
 
   TFE_Context* const context_;  // owned by Python
   const std::string function_;
