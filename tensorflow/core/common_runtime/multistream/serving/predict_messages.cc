@@ -233,7 +233,6 @@ bool ReadTensor(absl::string_view message, DataType type,
     if (dim.size() > most_bytes / extent) return false;
     extent *= std::max<int64_t>(dim.size(), 1);
   }
-  if (extent > most_bytes) return false;
   const TensorShape given(proto.tensor_shape());
   if (!shape.IsCompatibleWith(given)) return false;
   const int64_t count = given.num_elements();
