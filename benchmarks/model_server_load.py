@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""How many queries a second does the model server answer?
 
-Starts examples/serving/model_server.py with SavedModels, sends gRPC queries from threads of client
-processes, and compares every answer with what the model gives on one stream: stock (none of our
-variables), with stream groups, and with groups and captured steps.
+Starts examples/serving/model_server.py with SavedModels, and has a load program in C++ send gRPC
+queries and compare every answer with what the model gives on one stream. Setups: stock (none of our
+variables), with stream groups, with groups, captured steps and --lock-free, and these with --front.
 
+    scripts/build_front.sh
     python benchmarks/model_server_load.py --models recommender,bert --clients 16 --seconds 5
 
 Prints a row for each model, setup and number of server processes: queries a second, latencies in
 milliseconds, CPU time of the servers for a query, the cores that all processes of the machine kept
-busy, how much of the time the GPU ran kernels, and wrong answers. Client processes take the servers
-in turn; several servers share a GPU well if the daemon of MPS runs (nvidia-cuda-mps-control -d).
+busy, how much of the time the GPU ran kernels, and wrong answers. Several servers share a GPU well
+if the daemon of MPS runs (nvidia-cuda-mps-control -d).
 
 Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing, and what
 examples/serving/requirements.txt lists.
@@ -22,6 +23,7 @@ Exit status: 0; 1 if an answer is wrong or a server fails; 2 if the command line
 import argparse
 import contextlib
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -38,7 +40,10 @@ from programs import names_of, whole, wholes
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
-SETUPS = ("stock", "groups", "captured")
+# scripts/build_front.sh builds them.
+FRONT = FOLDER.parent / "dist" / "front"
+LOAD = FOLDER.parent / "dist" / "load"
+SETUPS = ("stock", "groups", "captured", "front")
 MODELS = tuple(name for name, workload in WORKLOADS.items() if not workload.training)
 START_SECONDS = 180
 GPU_BUSY = (
@@ -46,8 +51,8 @@ GPU_BUSY = (
     *("--id=0", "--loop=1"),
 )
 COLUMNS = (
-    "model,setup,servers,groups,clients,queries_per_second,p50_ms,p99_ms,longest_ms,cpu_us,"
-    "cores_busy,gpu_busy_percent,wrong"
+    "model,setup,servers,groups,clients,rate,queries_per_second,p50_ms,p99_ms,p999_ms,longest_ms,"
+    "cpu_us,cores_busy,gpu_busy_percent,calls,wrong"
 )
 
 
@@ -59,15 +64,22 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--setups", type=names_of(SETUPS), default=SETUPS, help=f"of {', '.join(SETUPS)}")
     add("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
     add("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
-    add("--clients", type=whole(1, 1024), default=16, help="threads [16]")
-    add("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
+    add("--clients", type=whole(1, 4096), default=16, help="connections, with a call each [16]")
+    add("--threads", type=whole(1, 1024), default=16, help="of each server [16]")
+    add(
+        "--rate",
+        type=whole(0, 10**6),
+        default=0,
+        help="calls a second, at random times; 0: each client calls again at once [0]",
+    )
     add("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
     add("--size", choices=SIZES, default="full", help="of the models [full]")
     add("--save", nargs=3, help=argparse.SUPPRESS)
-    add("--client", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if max(options.servers) > min(options.processes, options.clients):
-        parser.error("--servers: more than --processes or --clients leave servers without a client")
+    if max(options.servers) > options.clients:
+        parser.error("--servers: more than --clients leave servers without a client")
+    if not LOAD.exists():
+        parser.error(f"{LOAD} is missing: scripts/build_front.sh builds it")
     return options
 
 
@@ -76,60 +88,36 @@ def variables_of(setup: str, groups: int) -> dict[str, str]:
     inherited = {k: v for k, v in os.environ.items() if k != "TF_GPU_STREAM_GROUP_COUNT"}
     if setup != "stock":
         inherited["TF_GPU_STREAM_GROUP_COUNT"] = str(groups)
-        inherited["TF_MULTI_STREAM_CAPTURE"] = "auto" if setup == "captured" else "off"
+        inherited["TF_MULTI_STREAM_CAPTURE"] = "off" if setup == "groups" else "auto"
     return {"TF_FORCE_GPU_ALLOW_GROWTH": "true", **inherited, "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 def save(name: str, size: str, folder: str) -> None:
-    """Saves a model as version 1, and inputs with what it answers to them, one at a time."""
+    """Saves a model as version 1, requests, and the bytes of their answers, one at a time."""
     import tensorflow as tf  # noqa: PLC0415
     from bench import tensorflow_program  # noqa: PLC0415
+    from tensorflow_serving.apis import predict_pb2  # noqa: PLC0415
 
     workload = WORKLOADS[name]
     tensorflow_program.save(workload, size, f"{folder}/model/1")
-    inputs = workload.inputs(size, workload.batches[0])
     with tf.device("/GPU:0"):
-        loaded = tf.saved_model.load(f"{folder}/model/1")
-        answers = [loaded.signatures["serving_default"](x=x)["y"].numpy() for x in inputs]
-    np.savez(f"{folder}/queries.npz", x=np.stack(inputs), y=np.stack(answers))
-
-
-def run_client(options: argparse.Namespace, address: str, folder: str) -> None:
-    """Sends queries from threads, once standard input says so; writes their times."""
-    import grpc  # noqa: PLC0415
-    import tensorflow as tf  # noqa: PLC0415
-    from client_threads import run_checked  # noqa: PLC0415
-    from tensorflow_serving.apis import (  # noqa: PLC0415
-        predict_pb2,
-        prediction_service_pb2_grpc,
-    )
-
-    queries = np.load(f"{folder}/queries.npz")
-    requests = []
-    for x in queries["x"]:
-        request = predict_pb2.PredictRequest()
-        request.model_spec.name = "model"
-        request.inputs["x"].CopyFrom(tf.make_tensor_proto(x))
-        requests.append(request)
-    with grpc.insecure_channel(address) as channel:
-        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-
-        def call(request: Any) -> Any:
-            return tf.make_ndarray(service.Predict(request, timeout=60).outputs["y"])
-
-        expected = [y.tobytes() for y in queries["y"]]
-        run_checked(call, requests, expected, options.clients, 1)  # kernels and recordings
-        print("ready", flush=True)
-        sys.stdin.readline()
-        load, wrong = run_checked(call, requests, expected, options.clients, options.seconds)
-    np.save(f"{folder}/times{os.getpid()}.npy", load.milliseconds)
-    print(f"done {load.seconds} {wrong}", flush=True)
+        signature = tf.saved_model.load(f"{folder}/model/1").signatures["serving_default"]
+        for number, x in enumerate(workload.inputs(size, workload.batches[0])):
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = "model"
+            request.inputs["x"].CopyFrom(tf.make_tensor_proto(x))
+            file = pathlib.Path(folder) / str(number)
+            file.with_suffix(".request").write_bytes(request.SerializeToString())
+            file.with_suffix(".values").write_bytes(signature(x=x)["y"].numpy().tobytes())
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU time that a process has used."""
+    """CPU time that a process and the processes that it has started have used."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    tasks = pathlib.Path(f"/proc/{process}/task").glob("*/children")
+    children = [int(child) for task in tasks for child in task.read_text().split()]
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(cpu_seconds, children))
 
 
 def core_seconds() -> float:
@@ -154,62 +142,53 @@ def running(command: Sequence[str], **more: Any) -> Iterator[subprocess.Popen[st
             process.wait()
 
 
-def start_clients(
-    stack: contextlib.ExitStack, options: argparse.Namespace, addresses: Sequence[str], folder: str
-) -> list[subprocess.Popen[str]]:
-    """Starts processes that will query the servers, each one of them."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    processes = min(options.processes, options.clients)
-    command = [sys.executable, __file__, "--seconds", str(options.seconds)]
-    command += ["--clients", str(max(1, options.clients // processes)), "--client"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    return [
-        stack.enter_context(
-            running([*command, addresses[i % len(addresses)], folder], env=environment, **pipes)
-        )
-        for i in range(processes)
-    ]
-
-
 def load_servers(
-    clients: Sequence[subprocess.Popen[str]], servers: Sequence[int], folder: str, seconds: int
+    options: argparse.Namespace, addresses: Sequence[str], servers: Sequence[int], folder: str
 ) -> str:
-    """Loads servers from client processes; returns the figures of the row."""
-    for client in clients:
-        assert client.stdout is not None
-        if client.stdout.readline() != "ready\n":
-            raise RuntimeError("a client failed; it says why above")
-    cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
+    """Loads servers; returns the figures of the row."""
+    each = str(options.clients // len(servers))
+    rate = options.rate / len(servers)
     with contextlib.ExitStack() as stack:
+        loads = [
+            stack.enter_context(
+                running(
+                    [str(LOAD), address, folder, each, str(options.seconds), str(rate)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                )
+            )
+            for address in addresses
+        ]
+        for load in loads:
+            assert load.stdout is not None
+            if load.stdout.readline() != "ready\n":
+                raise RuntimeError("a load program failed; it says why above")
+        cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
         gpu = None
         with contextlib.suppress(OSError):
             gpu = stack.enter_context(
                 running(GPU_BUSY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             )
-        for client in clients:
-            assert client.stdin is not None
-            client.stdin.write("\n")
-            client.stdin.flush()
-        done = [client.communicate(timeout=seconds + 120)[0].split() for client in clients]
+        for load in loads:
+            assert load.stdin is not None
+            load.stdin.write("\n")
+            load.stdin.flush()
+        said = [load.communicate(timeout=options.seconds + 120)[0] for load in loads]
         cpu = sum(map(cpu_seconds, servers)) - cpu
         cores = (core_seconds() - cores) / (time.monotonic() - start)
     samples: list[int] = []
     if gpu is not None:
         samples = [int(word) for word in gpu.communicate()[0].split() if word.isdigit()]
-    if any(len(words) != 3 for words in done):
-        raise RuntimeError("a client failed; it says why above")
-    files = list(pathlib.Path(folder).glob("times*.npy"))
-    times = np.concatenate([np.load(file) for file in files])
-    for file in files:
-        file.unlink()
-    longest = max(float(words[1]) for words in done)
-    p50, p99 = np.percentile(times, [50, 99])
-    wrong = sum(int(words[2]) for words in done)
+    found = [json.loads(line) for line in said]
+    calls, failed = (sum(figures[what] for figures in found) for what in ("calls", "failed"))
+    if failed:
+        raise RuntimeError(f"{failed} of {calls} calls failed, the last with {found[0]['error']}")
     busy = f"{np.mean(samples):.0f}" if samples else ""
+    times = (max(figures[what] for figures in found) for what in ("p50", "p99", "p999", "longest"))
     return (
-        f"{len(times) / longest:.0f},{p50:.3f},{p99:.3f},{times.max():.3f},"
-        f"{cpu / len(times) * 1e6:.0f},{cores:.1f},{busy},{wrong}"
+        f"{options.rate},{sum(x['per_second'] for x in found):.0f},"
+        + ",".join(f"{milliseconds:.3f}" for milliseconds in times)
+        + f",{cpu / calls * 1e6:.0f},{cores:.1f},{busy},{calls},{sum(x['wrong'] for x in found)}"
     )
 
 
@@ -226,16 +205,15 @@ def address_of(server: subprocess.Popen[str], log: pathlib.Path) -> str:
 def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str) -> str:
     """Starts servers and loads them; returns the figures of its row."""
     command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
-    command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
-    command += ["--lock-free"] if setup == "captured" else []
+    command += [f"--model=model={folder}/model", f"--threads={options.threads}"]
+    command += {"captured": ["--lock-free"], "front": [f"--front={FRONT}"]}.get(setup, [])
     own = {"env": variables_of(setup, options.groups), "stderr": subprocess.STDOUT}
     logs = [pathlib.Path(folder) / f"server{number}.log" for number in range(servers)]
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(log.open("w")) for log in logs]
         started = [stack.enter_context(running(command, stdout=file, **own)) for file in files]
         addresses = [address_of(*server) for server in zip(started, logs, strict=True)]
-        clients = start_clients(stack, options, addresses, folder)
-        return load_servers(clients, [each.pid for each in started], folder, options.seconds)
+        return load_servers(options, addresses, [each.pid for each in started], folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -243,9 +221,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(arguments)
     if options.save:
         save(*options.save)
-        return 0
-    if options.client:
-        run_client(options, *options.client)
         return 0
     print(COLUMNS, flush=True)
     status = 0

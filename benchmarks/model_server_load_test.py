@@ -4,6 +4,10 @@
 
 import contextlib
 import csv
+import functools
+import io
+import json
+import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +16,7 @@ import model_server_load
 import pytest
 from multistream.testing import kit
 
-SMALL = ["--models", "mlp", "--setups", "captured", "--groups", "2", "--clients", "2"]
+SMALL = ["--models", "mlp", "--setups", "front", "--groups", "2", "--clients", "2"]
 
 
 PROGRAM = """
@@ -24,8 +28,8 @@ sys.exit(model_server_load.main(sys.argv[1:]))
 """
 
 
-def test_a_server_with_captured_steps_answers_right() -> None:
-    more = ["--size", "small", "--processes", "1", "--seconds", "1"]
+def test_a_server_with_a_front_answers_right() -> None:
+    more = ["--size", "small", "--seconds", "1"]
     done = kit.run_program(
         ["-c", PROGRAM, *SMALL, *more],
         pathlib.Path(model_server_load.__file__).parent,
@@ -35,48 +39,74 @@ def test_a_server_with_captured_steps_answers_right() -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     (row,) = csv.DictReader(done.stdout.splitlines())
     configuration = [row[name] for name in ("model", "setup", "servers", "groups", "clients")]
-    assert configuration == ["mlp", "captured", "1", "2", "2"]
+    assert configuration == ["mlp", "front", "1", "2", "2"]
     assert row["wrong"] == "0"
+    assert int(row["calls"]) > 10
     assert float(row["queries_per_second"]) > 10
     assert float(row["cpu_us"]) > 0
+    assert 0 < float(row["p50_ms"]) <= float(row["p99_ms"]) <= float(row["longest_ms"])
     assert 0 < float(row["cores_busy"]) < 1000
 
 
-def test_processes_take_the_servers_in_turn_and_share_the_threads(
+def test_servers_share_the_clients_and_failed_calls_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[list[str]] = []
+    said = {"calls": 4, "per_second": 2.0, "failed": 0, "wrong": 1, "error": "away"}
+    said |= dict.fromkeys(("p50", "p99", "p999", "longest"), 1.5)
 
-    def running(command: Sequence[str], **_: Any) -> contextlib.nullcontext[None]:
-        started.append(list(command))
-        return contextlib.nullcontext()
+    class Load:
+        def __init__(self, command: Sequence[str]) -> None:
+            started.append(list(command))
+            self.stdin = self.stdout = io.StringIO("ready\n")
+
+        def communicate(self, timeout: float = 0) -> tuple[str, None]:
+            return json.dumps(said), None
+
+    def running(command: Sequence[str], **_: Any) -> contextlib.nullcontext[Load]:
+        if command[0] == "nvidia-smi":
+            raise FileNotFoundError
+        return contextlib.nullcontext(Load(command))
 
     monkeypatch.setattr(model_server_load, "running", running)
     options = model_server_load.parse_arguments(
-        ["--clients", "8", "--processes", "3", "--servers", "2"]
+        ["--clients", "9", "--servers", "2", "--rate", "100", "--seconds", "3"]
     )
-    with contextlib.ExitStack() as stack:
-        model_server_load.start_clients(stack, options, ["one", "other"], "folder")
-    assert [command[-2:] for command in started] == [
-        [address, "folder"] for address in ("one", "other", "one")
+    load = functools.partial(model_server_load.load_servers, options, ["one", "other"])
+    row = load([os.getpid(), os.getpid()], "folder")
+    assert [command[1:] for command in started] == [
+        [address, "folder", "4", "3", "50.0"] for address in ("one", "other")
     ]
-    assert {command[command.index("--clients") + 1] for command in started} == {"2"}
+    assert row.startswith("100,4,1.500,1.500,1.500,1.500,")
+    assert row.endswith(",8,2")
+    said["failed"] = 1
+    with pytest.raises(RuntimeError, match="2 of 8 calls failed, the last with away"):
+        load([os.getpid()], "folder")
 
 
 def test_wrong_answers_are_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(model_server_load.subprocess, "run", lambda *_, **__: None)
-    monkeypatch.setattr(model_server_load, "run_setup", lambda *_: "100,1,2,3,4,5,6,1")
+    monkeypatch.setattr(model_server_load, "run_setup", lambda *_: "0,100,1,2,3,4,5,6,7,8,1")
     assert model_server_load.main(SMALL) == 1
-    assert capsys.readouterr().out.endswith("mlp,captured,1,2,2,100,1,2,3,4,5,6,1\n")
+    assert capsys.readouterr().out.endswith("mlp,front,1,2,2,0,100,1,2,3,4,5,6,7,8,1\n")
+
+
+def test_a_missing_load_program_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(model_server_load, "LOAD", pathlib.Path("nowhere/load"))
+    with pytest.raises(SystemExit):
+        model_server_load.main(SMALL)
+    assert "scripts/build_front.sh builds it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--models", "gpt"], "--models: there is no 'gpt'"),
-        (["--servers", "5"], "--servers: more than --processes"),
+        (["--clients", "4", "--servers", "5"], "--servers: more than --clients"),
     ],
 )
 def test_bad_arguments_are_named(

@@ -146,16 +146,29 @@ missing_python() {
 # has_header PATH: whether the compiler finds it.
 has_header() { [[ -e "/usr/include/$1" || -e "/usr/local/include/$1" ]]; }
 
-# install_system_packages [--test]: installs the Debian packages that this
-# machine lacks; with --test also those that only the tests need.
+# missing_grpc: prints the Debian packages that this machine lacks to build the
+# model server's front.
+missing_grpc() {
+  if ! command -v pkg-config >/dev/null; then echo pkgconf; fi
+  if ! has_header grpcpp/server.h; then echo libgrpc++-dev; fi
+  if ! has_header google/protobuf/io/coded_stream.h; then echo libprotobuf-dev; fi
+}
+
+# install_system_packages [--test|--front]: installs the Debian packages that this
+# machine lacks; with --test also those that only the tests need, with --front
+# those of the model server's front.
 install_system_packages() {
   local missing
   mapfile -t missing < <(missing_python)
   if ! command -v bazel bazelisk >/dev/null; then missing+=(bazel-bootstrap); fi
   if ! command -v clang >/dev/null; then missing+=(clang); fi
   if ! command -v g++ >/dev/null; then missing+=(g++); fi
+  if [[ "${1:-}" == --front ]]; then
+    mapfile -t -O "${#missing[@]}" missing < <(missing_grpc)
+  fi
   if [[ "${1:-}" == --test ]]; then
     if ! command -v git >/dev/null; then missing+=(git); fi
+    mapfile -t -O "${#missing[@]}" missing < <(missing_grpc)
     if ! has_header gtest/gtest.h; then missing+=(libgtest-dev); fi
     if ! has_header benchmark/benchmark.h; then missing+=(libbenchmark-dev); fi
   fi

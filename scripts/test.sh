@@ -121,6 +121,8 @@ scripts/build_wheel.sh --python "${python}"
 wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
 install_wheel_for_tests "${wheel[0]}"
 
+scripts/build_front.sh
+
 # Its libraries take the place of those of the wheel.
 stage "interleavings of threads, searched" \
   "The test's log has the interleaving: docs/sanitizers.md says how to run it again."

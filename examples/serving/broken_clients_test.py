@@ -30,6 +30,12 @@ CHECK = b"/grpc.health.v1.Health/Check"
 UNIMPLEMENTED = b"grpc-status\x0212"  # as HTTP/2 has it in the trailers of an answer
 
 
+@pytest.fixture(params=["", "front"])
+def server(server: Server, front_server: Server, request: Any) -> Server:
+    """The servers without and with --front."""
+    return front_server if request.param else server
+
+
 def frame(kind: int, flags: int, stream: int, payload: bytes, length: int | None = None) -> bytes:
     """A frame of HTTP/2, also with a length that is a lie."""
     size = len(payload) if length is None else length
@@ -213,8 +219,10 @@ def test_mutated_requests_are_never_a_fault_of_the_server(server: Server, saved:
 
 
 def descriptors(server: Server) -> int:
-    """How many files and connections the server has open."""
-    return len(os.listdir(f"/proc/{server.pid}/fd"))
+    """How many files and connections the server has open, with its front."""
+    children = pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text()
+    processes = (server.pid, *children.split())
+    return sum(len(os.listdir(f"/proc/{process}/fd")) for process in processes)
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/fd").exists(), reason="needs /proc")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import serving_kit
-from serving_kit import MOST_MB, Saved, Server
+from serving_kit import FRONT, MOST_MB, Saved, Server
 
 
 @pytest.fixture(scope="session")
@@ -37,14 +37,14 @@ _two_versions = functools.partial(
     _session_server, "--versions=2", versions=(1, 2), TF_MULTI_STREAM_CAPTURE="auto"
 )
 server = _two_versions()
-lock_free_server = _two_versions("--lock-free")
+front_server = _two_versions(f"--front={FRONT}")
 # One thread, one place in the queue, and small limits.
-small_server = _session_server(
-    "--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1"
-)
+_SMALL = ("--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1")
+small_server = _session_server(*_SMALL)
+front_small_server = _session_server(*_SMALL, f"--front={FRONT}")
 # A limit that is small enough for tests, and large enough to be above all slices.
 greedy_server = _session_server(f"--max-request-mb={MOST_MB}")
-lock_free_greedy_server = _session_server(f"--max-request-mb={MOST_MB}", "--lock-free")
+front_greedy_server = _session_server(f"--max-request-mb={MOST_MB}", f"--front={FRONT}")
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ ABOVE = f"take more than {MOST} bytes (--max-request-mb)"
 MOST_GROWTH_MB = 20 * MOST_MB
 
 
-@pytest.fixture(params=["", "lock-free"])
-def greedy_server(greedy_server: Server, lock_free_greedy_server: Server, request: Any) -> Server:
-    """The servers without and with --lock-free."""
-    return lock_free_greedy_server if request.param else greedy_server
+@pytest.fixture(params=["", "front"])
+def greedy_server(greedy_server: Server, front_greedy_server: Server, request: Any) -> Server:
+    """The servers without and with --front."""
+    return front_greedy_server if request.param else greedy_server
 
 
 def filled(pattern: bytes, end: bytes = b"") -> bytes:

@@ -6,6 +6,8 @@
 import argparse
 import asyncio
 import pathlib
+import shutil
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,14 +15,16 @@ from typing import Any
 import grpc
 import tensorflow as tf
 from google.protobuf import wrappers_pb2
-from grpc_guard import PlainRequest, RefuseBrokenMessages
+from grpc_front import Front
+from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
 from model_versions import Model, Version
-from predict_calls import Calls, NotPlainError, no_such_method
+from predict_calls import Calls, no_such_method
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid
 from tensor_protos import array_of
+from tensorflow.python.multistream.serving.served_models import ServedModels
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -55,46 +59,32 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     @_answered
     async def Predict(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Calls a signature. Answers a PlainRequest with bytes, or raises NotPlainError."""
-        if isinstance(request, PlainRequest):
-            plain, name, version = request, request.spec.model, request.spec.version
-            if name not in self._calls.models:
-                raise NotPlainError  # if the request is broken, its client hears of that first
-        else:
-            plain, name, version = None, request.model_spec.name, version_of(request.model_spec)
+        """Calls a signature."""
+        spec = request.model_spec
 
         def work(held: Version) -> Any:
-            if plain is None:
-                return self._answer(request, held)
-            signature = held.loaded.signature(plain.spec.signature)
-            answer = signature.answer(plain.data, name, held.number)
-            if answer is None:
-                raise NotPlainError
-            return answer
+            signature = held.loaded.signature(spec.signature_name)
+            signature.check_names(set(request.inputs))
+            results = signature(
+                {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
+            )
+            wanted = list(dict.fromkeys(request.output_filter)) or list(results)
+            for name in wanted:
+                if name not in results:
+                    raise invalid(
+                        f"output_filter: signature {signature.name} has no output "
+                        f"{name[:100]!r}. It has {', '.join(sorted(results))}."
+                    )
+            response = predict_pb2.PredictResponse()
+            response.model_spec.name = spec.name
+            response.model_spec.version.value = held.number
+            response.model_spec.signature_name = signature.name
+            for name in wanted:
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
+            return response
 
-        return await self._calls.predict(name, version, work, context.time_remaining())
-
-    def _answer(self, request: Any, held: Version) -> Any:
-        spec = request.model_spec
-        signature = held.loaded.signature(spec.signature_name)
-        signature.check_names(set(request.inputs))
-        results = signature(
-            {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
-        )
-        wanted = list(dict.fromkeys(request.output_filter)) or list(results)
-        for name in wanted:
-            if name not in results:
-                raise invalid(
-                    f"output_filter: signature {signature.name} has no output "
-                    f"{name[:100]!r}. It has {', '.join(sorted(results))}."
-                )
-        response = predict_pb2.PredictResponse()
-        response.model_spec.name = spec.name
-        response.model_spec.version.value = held.number
-        response.model_spec.signature_name = signature.name
-        for name in wanted:
-            response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
-        return response
+        seconds = context.time_remaining()
+        return await self._calls.predict(spec.name, version_of(spec), work, seconds)
 
     @_answered
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -208,15 +198,28 @@ class _Health(health.aio.HealthServicer):
 
 
 class GrpcServer:
-    """The gRPC server, on its port; raises OSError if it cannot listen there."""
+    """The gRPC server, on its port; raises OSError if it cannot listen there.
 
-    def __init__(self, calls: Calls, memory: RequestMemory, options: argparse.Namespace) -> None:
+    With a front (grpc_front.py) the port is the front's, and this server has a socket file.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        memory: RequestMemory,
+        options: argparse.Namespace,
+        served: ServedModels | None = None,
+    ) -> None:
+        self._calls = calls
+        self._options = options
+        self._served = served
+        self._front: Front | None = None
         self._guard = RefuseBrokenMessages(
             lambda method, status: calls.metrics.answered("", method, status, 0),
             options.most_bytes,
             memory,
-            options.lock_free,
         )
+        most_connections = options.max_connections if served is None else 1
         self._server = path_proof_server(
             lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),
             interceptors=[self._guard],
@@ -227,7 +230,7 @@ class GrpcServer:
                 ("grpc.max_send_message_length", -1),
                 # The longest that a client may take to begin HTTP/2.
                 ("grpc.server_handshake_timeout_ms", int(options.read_timeout * 1000)),
-                ("grpc.max_allowed_incoming_connections", options.max_connections),
+                ("grpc.max_allowed_incoming_connections", most_connections),
                 ("grpc.max_concurrent_streams", _MOST_STREAMS),  # of a connection
                 ("grpc.max_connection_idle_ms", int(_IDLE_SECONDS * 1000)),
             ),
@@ -239,31 +242,78 @@ class GrpcServer:
         add = model_service_pb2_grpc.add_ModelServiceServicer_to_server
         add_service(self._server, add, ModelService(calls))
         add_service(self._server, health_pb2_grpc.add_HealthServicer_to_server, self.health)
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        self.address = f"{host}:{options.port}"
+        if served is None:
+            self.address = self._listen(options)
+        else:
+            # A folder that only this user may enter: the file is a way past TLS.
+            self._folder = tempfile.mkdtemp()
+            self.address = f"unix:{self._folder}/grpc"
+            self._server.add_insecure_port(self.address)
+
+    def _listen(self, options: argparse.Namespace) -> str:
+        host = _host(options)
+        address = f"{host}:{options.port}"
         try:
             if options.tls_key is None:
-                port = self._server.add_insecure_port(self.address)
+                port = self._server.add_insecure_port(address)
             else:
                 files = (options.tls_key, options.tls_certificate)
                 pair = tuple(pathlib.Path(file).read_bytes() for file in files)
                 credentials = grpc.ssl_server_credentials([pair])
-                port = self._server.add_secure_port(self.address, credentials)
+                port = self._server.add_secure_port(address, credentials)
         except RuntimeError as error:
-            raise OSError(f"gRPC cannot listen on {self.address}: {error}") from error
+            raise OSError(f"gRPC cannot listen on {address}: {error}") from error
         if port == 0:
-            raise OSError(f"gRPC cannot listen on {self.address}")
-        self.address = f"{host}:{port}"
+            raise OSError(f"gRPC cannot listen on {address}")
+        return f"{host}:{port}"
 
     async def start(self) -> None:
         """Begins to answer; OSError if the installed grpcio does not fit."""
         for service in ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"):
             await self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
         await start(self._server)
+        if self._served is not None:
+            self._start_front(self._served)
+
+    def _start_front(self, served: ServedModels) -> None:
+        options, host = self._options, _host(self._options)
+        arguments = {
+            "handshake-timeout-ms": int(options.read_timeout * 1000),
+            "most-streams": _MOST_STREAMS,
+            "idle-ms": int(_IDLE_SECONDS * 1000),
+        }
+        try:
+            self._front = Front(options, self.address, served, arguments)
+        except OSError as error:
+            raise OSError(f"gRPC cannot listen on {host}:{options.port}: {error}") from error
+        finally:
+            if self._front is None:
+                shutil.rmtree(self._folder)
+        self._calls.metrics.front = self._front
+        self.address = f"{host}:{self._front.port}"
 
     async def ended(self) -> None:
         """Returns when the server accepts no more calls, whether it was told to or has failed."""
-        await self._server.wait_for_termination()
+        ends = [asyncio.ensure_future(self._server.wait_for_termination())]
+        if self._front is not None:
+            ends.append(asyncio.ensure_future(self._front.ended()))
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+
+    async def not_serving(self) -> None:
+        """Says so to those who ask for the health, and refuses new calls of Predict."""
+        await self.health.not_serving()
+        if self._front is not None:
+            self._front.drain()
+
+    async def close(self, patience: float) -> bool:
+        """Ends the calls that the front has; whether their steps end within `patience` seconds."""
+        if self._front is None:
+            return True
+        self._front.close()
+        until = time.monotonic() + patience
+        while self._front.figures().running and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+        return not self._front.figures().running
 
     async def sent(self, until: float) -> None:
         """Waits until the answers of all open calls have been sent; `until`, by time.monotonic().
@@ -273,5 +323,13 @@ class GrpcServer:
         CANCELLED, as if they had cancelled the call themselves.
         """
         calls = set(self._guard.open)
-        while calls & self._guard.open and time.monotonic() < until:
+        while time.monotonic() < until and (
+            calls & self._guard.open or (self._front is not None and self._front.figures().unsent)
+        ):
             await asyncio.sleep(0.02)
+        if self._front is not None:
+            shutil.rmtree(self._folder)
+
+
+def _host(options: argparse.Namespace) -> str:
+    return f"[{options.host}]" if ":" in options.host else str(options.host)

@@ -10,17 +10,14 @@ thread of its own, whose every step lets other threads run.
 
 import asyncio
 import concurrent.futures
-import contextlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
-from predict_calls import NotPlainError
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid, too_large
 from tensor_protos import OF_STRING
-from tensorflow.python.multistream.serving import predictor
 
 _SMALL = 1 << 16
 _THREADS = 2
@@ -91,34 +88,20 @@ class _Walk:
             )
 
 
-class PlainRequest(NamedTuple):
-    """The bytes of a PredictRequest that C++ may answer (predictor.py), and what it asks for."""
-
-    spec: predictor.ModelSpec
-    data: bytes
-
-
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
-    With `plain`, Predict is first called with a PlainRequest, and may return the answer's bytes or
-    raise NotPlainError. `open` has an object for each call whose answer has not been sent.
-    `refused` is called with the names of the method and the status, to count it; `memory` bounds
-    the bytes of all messages.
+    `open` has an object for each call whose answer has not been sent. `refused` is called with the
+    names of the method and the status, to count it; `memory` bounds the bytes of all messages.
     """
 
     def __init__(
-        self,
-        refused: Callable[[str, str], None],
-        most_bytes: int,
-        memory: RequestMemory,
-        plain: bool,
+        self, refused: Callable[[str, str], None], most_bytes: int, memory: RequestMemory
     ) -> None:
         self.open: set[object] = set()
         self._refused = refused
         self._most_bytes = most_bytes
         self._memory = memory
-        self._plain = plain
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "large-requests")
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
@@ -154,22 +137,11 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
             with self._memory.of_request() as read:
                 try:
                     read(len(data))
-                    spec = predictor.spec_of(data) if self._plain and method == "Predict" else None
-                    if spec is not None:
-                        with contextlib.suppress(NotPlainError):
-                            return await behavior(PlainRequest(spec, data), context)
                     request = await request_of(data)
                 except ServingError as error:
                     self._refused(method, error.code.name)
                     return await context.abort(error.code, error.message)
                 return await behavior(request, context)
 
-        def bytes_of(response: Any) -> bytes:
-            return (
-                response if isinstance(response, bytes) else handler.response_serializer(response)
-            )
-
         kind = "unary_unary" if handler.unary_unary else "unary_stream"
-        return handler._replace(
-            **{kind: answer, "request_deserializer": None, "response_serializer": bytes_of}
-        )
+        return handler._replace(**{kind: answer, "request_deserializer": None})

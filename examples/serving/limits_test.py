@@ -12,9 +12,11 @@ from typing import Any
 
 import grpc
 import numpy as np
+import pytest
 from greedy_requests_test import length
 from serving_kit import (
     FOREVER,
+    FRONT,
     PREDICT,
     REST_PREDICT,
     Saved,
@@ -113,8 +115,11 @@ def test_request_that_is_too_large_is_refused_with_the_limit(
     saved.check(server, 1)
 
 
-def test_slow_clients_are_closed_and_delay_nobody(small_server: Server, saved: Saved) -> None:
-    server = small_server
+@pytest.mark.parametrize("front", [False, True])
+def test_slow_clients_are_closed_and_delay_nobody(
+    small_server: Server, front_small_server: Server, saved: Saved, front: bool
+) -> None:
+    server = front_small_server if front else small_server
     head = b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
     clients = {  # what each sends at once, and then byte by byte
         "head": (server.rest_port, b"", head),
@@ -174,8 +179,11 @@ def has_place(call: Callable[..., Callable[[], None]], *arguments: Any) -> bool:
     return True
 
 
-def test_connections_above_the_limit_are_closed(saved: Saved, serve: Any) -> None:
-    with serve("--max-connections=2", "--threads=3") as server:
+@pytest.mark.parametrize("options", [(), (f"--front={FRONT}",)], ids=["", "front"])
+def test_connections_above_the_limit_are_closed(
+    saved: Saved, serve: Any, options: tuple[str, ...]
+) -> None:
+    with serve("--max-connections=2", "--threads=3", *options) as server:
         by_grpc = functools.partial(has_place, call_by_grpc, server, saved)
         by_rest = functools.partial(has_place, call_by_rest, server, saved)
         close_one, close_other = call_by_grpc(server, saved), call_by_grpc(server, saved)

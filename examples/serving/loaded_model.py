@@ -13,7 +13,7 @@ import tensorflow as tf
 from serving_error import invalid, not_found
 from tensor_protos import array_of
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow.python.multistream.serving import predictor
+from tensorflow.python.multistream.serving import served_models
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -29,7 +29,7 @@ Arrays = dict[str, Any]
 class Signature:
     """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable.
 
-    `most_bytes` is the limit of one input for `answer`.
+    `most_bytes` is the limit of one input for `predictor`.
     """
 
     def __init__(
@@ -40,11 +40,12 @@ class Signature:
         self._function = function
         self._device = device
         self._arrays_function: Any = None
-        self._predictor: predictor.Predictor | None = None
+        # For a front, which answers requests that are plain.
+        self.predictor: served_models.Predictor | None = None
         if lock_free:
             try:
                 called = self._arrays_function = tf.cuda.serving_callable(function)
-                self._predictor = predictor.Predictor(called, name, device, most_bytes)
+                self.predictor = served_models.Predictor(called, name, device, most_bytes)
             except (TypeError, ValueError) as error:
                 logging.info("signature %s is not called in C++ alone: %s", name, error)
 
@@ -76,10 +77,6 @@ class Signature:
                     f"input {name!r} has shape {array.shape}, and signature {self.name} takes "
                     f"{spec.shape}."
                 )
-
-    def answer(self, request: bytes, model: str, version: int) -> bytes | None:
-        """Answers a PredictRequest that is plain, without Python's lock; None for any other."""
-        return self._predictor(request, model, version) if self._predictor is not None else None
 
     def __call__(self, arrays: Arrays) -> Arrays:
         """Calls the function, as one step on the stream group with the least to do."""

@@ -32,12 +32,13 @@ from request_memory import RequestMemory
 from rest_api import RestApi
 from server_metrics import ServerMetrics
 from server_options import parse
+from tensorflow.python.multistream.serving.served_models import ServedModels
 
 _END_SECONDS = 5.0  # for steps that were cancelled
 _SEND_SECONDS = 1.0  # for the last answers
 
 
-def _loaded_models(options: argparse.Namespace) -> Models:
+def _loaded_models(options: argparse.Namespace, served: ServedModels | None) -> Models:
     """Loads what is to be served at first; OSError for models without a version that loads."""
     has_gpu = bool(tf.config.list_logical_devices("GPU"))
     device = options.device or ("/GPU:0" if has_gpu else "/CPU:0")
@@ -50,7 +51,7 @@ def _loaded_models(options: argparse.Namespace) -> Models:
 
     models, errors = {}, []
     for name, folder in options.model.items():
-        model = models[name] = Model(name, folder, options.versions, load)
+        model = models[name] = Model(name, folder, options.versions, load, served)
         model.poll()
         if not model.served():
             failed = "; ".join(f"version {v.number}: {v.error}" for v in model.statuses())
@@ -61,12 +62,14 @@ def _loaded_models(options: argparse.Namespace) -> Models:
     return Models(models, options.poll_seconds)
 
 
-async def _serve(options: argparse.Namespace, models: Models, queue: CallQueue) -> None:
+async def _serve(
+    options: argparse.Namespace, models: Models, queue: CallQueue, served: ServedModels | None
+) -> None:
     """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
     calls = Calls(models, queue, metrics, options.call_timeout)
     memory = RequestMemory(options.most_bytes)
-    grpc_server = GrpcServer(calls, memory, options)
+    grpc_server = GrpcServer(calls, memory, options, served)
     http_server = HttpServer(RestApi(calls, memory, options).application, options)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,15 +83,17 @@ async def _serve(options: argparse.Namespace, models: Models, queue: CallQueue) 
     await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
     failed = [what for waits, what in ended.items() if what and waits.done()]
     until = time.monotonic() + options.grace
-    await grpc_server.health.not_serving()
+    await grpc_server.not_serving()
     await calls.drain(until)
     # Those that outlast the grace are told so. Their steps are cancelled, which takes a moment.
-    all_ended = await queue.close(_END_SECONDS)
+    all_ended = all(
+        await asyncio.gather(queue.close(_END_SECONDS), grpc_server.close(_END_SECONDS))
+    )
     await asyncio.gather(
         grpc_server.sent(max(until, time.monotonic() + _SEND_SECONDS)), http_server.stop(until)
     )
     all_ended = await asyncio.to_thread(models.stop, _END_SECONDS) and all_ended
-    answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses.items()))
+    answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses().items()))
     logging.info("calls answered: %s", answered or "none")
     if not all_ended:
         logging.warning("a step or a load goes on; the process ends without it")
@@ -113,9 +118,10 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     try:
-        models = _loaded_models(options)
+        served = ServedModels() if options.front is not None else None
+        models = _loaded_models(options, served)
         queue = CallQueue(options.threads, options.queue)
-        asyncio.run(_serve(options, models, queue))
+        asyncio.run(_serve(options, models, queue, served))
     except OSError as error:
         sys.exit(f"model_server.py: {error}")
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from serving_error import not_found
+from tensorflow.python.multistream.serving.served_models import ServedModels
 
 _MOST_ENDED = 16  # versions that are no more, of which the status is still told
 
@@ -41,9 +42,15 @@ class Model:
     """The numbered folders of one model, of which the newest are loaded, by `load`, and served."""
 
     def __init__(
-        self, name: str, folder: pathlib.Path, keep: int, load: Callable[[pathlib.Path], Any]
+        self,
+        name: str,
+        folder: pathlib.Path,
+        keep: int,
+        load: Callable[[pathlib.Path], Any],
+        front: ServedModels | None = None,
     ) -> None:
         self.name = name
+        self._front = front  # answers, too, for what is served
         self._folder = folder
         self._keep = keep
         self._load = load
@@ -103,10 +110,16 @@ class Model:
             retired = [self._served.pop(number) for number in gone]
             for version in retired:
                 version.state = State.UNLOADING
+                version.calls += 1  # until the front has ended its own
                 self._others[version.number] = version
-            unused = [version for version in retired if version.calls == 0]
-        for version in unused:
-            self._drop(version)
+        for version in retired:
+            # A thread each: a call of the front's that does not end keeps its version alone.
+            threading.Thread(target=self._retire, args=(version,), daemon=True).start()
+
+    def _retire(self, version: Version) -> None:
+        if self._front is not None:
+            self._front.withdraw(self.name, version.number)
+        self.release(version)
 
     def _try_to_load(self, number: int) -> None:
         folder = self._folder / str(number)
@@ -129,6 +142,10 @@ class Model:
             self._served[number] = version
             self._others.pop(number, None)
             self._failed.pop(number, None)
+        if self._front is not None:
+            signatures = version.loaded.signatures.items()
+            plain = {n: x.predictor for n, x in signatures if x.predictor is not None}
+            self._front.publish(self.name, number, plain)
         logging.info("%s version %d is served", self.name, number)
 
     def _drop(self, version: Version) -> None:

@@ -21,10 +21,6 @@ _CLOCKS_DIFFER = 0.1
 _DRAIN_SECONDS = 0.5  # at least, for clients to hear that the server stops
 
 
-class NotPlainError(Exception):
-    """C++ cannot answer the request: the call is made again with the parsed request."""
-
-
 class Calls:
     """Answers calls of models, none of which takes longer than `most_seconds`."""
 
@@ -56,15 +52,12 @@ class Calls:
         time.monotonic(), had no more time.
         """
         began, status = time.monotonic(), "OK"
-        self.metrics.in_flight += 1
+        self.metrics.python_in_flight += 1
         try:
             yield
         except asyncio.CancelledError:
             up = time.monotonic() >= deadline - _CLOCKS_DIFFER
             status = "DEADLINE_EXCEEDED" if up else "CANCELLED"
-            raise
-        except NotPlainError:
-            status = ""
             raise
         except Exception as error:
             answer = error_of(error)
@@ -76,11 +69,9 @@ class Calls:
                 # stay until garbage is collected.
                 del answer
         finally:
-            self.metrics.in_flight -= 1
-            if status:
-                seconds = time.monotonic() - began
-                known = model if model in self.models else ""
-                self.metrics.answered(known, method, status, seconds)
+            self.metrics.python_in_flight -= 1
+            known = model if model in self.models else ""
+            self.metrics.answered(known, method, status, time.monotonic() - began)
 
     async def predict(
         self,

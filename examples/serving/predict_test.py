@@ -24,10 +24,10 @@ INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 
-@pytest.fixture(params=["", "lock-free"])
-def server(server: Server, lock_free_server: Server, request: Any) -> Server:
-    """The servers without and with --lock-free: clients see no difference."""
-    return lock_free_server if request.param else server
+@pytest.fixture(params=["", "front"])
+def server(server: Server, front_server: Server, request: Any) -> Server:
+    """The servers without and with --front: clients see no difference."""
+    return front_server if request.param else server
 
 
 def test_answers_have_the_bits_of_the_saved_model_and_run_on_all_groups(

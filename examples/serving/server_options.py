@@ -5,6 +5,7 @@
 
 import argparse
 import math
+import os
 import pathlib
 import re
 import ssl
@@ -39,6 +40,14 @@ def _model(text: str) -> tuple[str, pathlib.Path]:
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"{folder} is not a folder")
     return name, path
+
+
+def _program(text: str) -> str:
+    if not os.access(text, os.X_OK):
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a program; scripts/build_front.sh builds it, and says where it is"
+        )
+    return text
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -99,6 +108,13 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="call by tf.cuda.serving_callable, which hardly holds Python's lock; a step that has "
         "begun is then not cancelled",
     )
+    add(
+        "--front",
+        type=_program,
+        metavar="PROGRAM",
+        help="have gRPC answered by this program, which scripts/build_front.sh builds; "
+        "implies --lock-free",
+    )
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
     given, options.model = options.model, dict(options.model)
@@ -112,5 +128,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
             context.load_cert_chain(options.tls_certificate, options.tls_key)
         except OSError as error:
             parser.error(f"--tls-key {options.tls_key}, --tls-certificate: {error}")
+    options.lock_free = options.lock_free or options.front is not None
     options.most_bytes = int(options.max_request_mb * (1 << 20))
     return options

@@ -28,6 +28,8 @@ from tensorflow_serving.apis import (
 )
 
 FOLDER = pathlib.Path(__file__).resolve().parent
+# scripts/build_front.sh builds it.
+FRONT = FOLDER.parents[1] / "dist/front"
 GROUPS = 4
 MOST_MB = 8  # of a request to the server that greedy_requests_test.py calls
 FOREVER = 2_000_000_000

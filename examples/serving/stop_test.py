@@ -20,13 +20,16 @@ import tensorflow as tf
 from grpc_api import GrpcServer
 from grpc_health.v1 import health_pb2
 from http_guard import HttpServer
-from serving_kit import FOREVER, REST_PREDICT, Saved, Server, request, slow, until
+from serving_kit import FOREVER, FRONT, REST_PREDICT, Saved, Server, request, slow, until
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 
 
-def test_stop_under_load_answers_every_accepted_call(saved: Saved, serve: Any) -> None:
+@pytest.mark.parametrize("options", [(), (f"--front={FRONT}",)], ids=["", "front"])
+def test_stop_under_load_answers_every_accepted_call(
+    saved: Saved, serve: Any, options: tuple[str, ...]
+) -> None:
     """Clients call on, each on a connection of its own, until the process has ended."""
     statuses: collections.Counter[str] = collections.Counter()
     rest: list[int] = []
@@ -50,7 +53,7 @@ def test_stop_under_load_answers_every_accepted_call(saved: Saved, serve: Any) -
         body = {"inputs": 10_000, "signature_name": "slow"}
         rest.append(server.rest(REST_PREDICT, body)[0])
 
-    with serve("--grace=20") as server:
+    with serve("--grace=20", *options) as server:
         health = iter(server.health.Watch(health_pb2.HealthCheckRequest()))
         assert next(health).status == health_pb2.HealthCheckResponse.SERVING
         long = server.predictions.Predict.future(slow(10_000))
@@ -73,16 +76,17 @@ def test_stop_under_load_answers_every_accepted_call(saved: Saved, serve: Any) -
         assert said and int(said[1]) == statuses["right"] + 2
 
 
+@pytest.mark.parametrize("options", [(), (f"--front={FRONT}",)], ids=["", "front"])
 def test_killed_server_starts_again_on_its_ports_and_grace_ends_calls(
-    saved: Saved, serve: Any, tmp_path: pathlib.Path
+    saved: Saved, serve: Any, tmp_path: pathlib.Path, options: tuple[str, ...]
 ) -> None:
-    with serve() as server:
+    with serve(*options) as server:
         call = server.predictions.Predict.future(slow(FOREVER))
         saved.check(server, 1)
         server.kill()
         assert call.code() == UNAVAILABLE
         ports = (f"--port={server.port}", f"--rest-port={server.rest_port}")
-        again = Server(server.options[0], *ports, "--grace=0.3", log=tmp_path / "log2")
+        again = Server(server.options[0], *options, *ports, "--grace=0.3", log=tmp_path / "log2")
         try:
             again.wait()
             # The channel of before finds the new server by itself.
@@ -97,7 +101,10 @@ def test_killed_server_starts_again_on_its_ports_and_grace_ends_calls(
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")
-def test_tls_on_both_ports(saved: Saved, serve: Any, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("options", [(), (f"--front={FRONT}",)], ids=["", "front"])
+def test_tls_on_both_ports(
+    saved: Saved, serve: Any, tmp_path: pathlib.Path, options: tuple[str, ...]
+) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
         [
@@ -109,7 +116,7 @@ def test_tls_on_both_ports(saved: Saved, serve: Any, tmp_path: pathlib.Path) -> 
         check=True,
         capture_output=True,
     )
-    with serve(f"--tls-key={key}", f"--tls-certificate={certificate}") as server:
+    with serve(f"--tls-key={key}", f"--tls-certificate={certificate}", *options) as server:
         credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
         with grpc.secure_channel(server.address, credentials) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
@@ -160,6 +167,7 @@ def test_port_that_is_taken_is_named(server: Server) -> None:
         ("--model=toy", "'toy' is not NAME=FOLDER"),
         ("--model=toy=. --model=toy=.", "a name is given twice"),
         ("--model=toy=. --threads=0", "'0' is not a number from 1"),
+        ("--model=toy=. --front=x", "x is not a program; scripts/build_front.sh builds it"),
         ("--model=toy=. --tls-key=x", "have to be given together"),
         ("--model=toy=. --tls-key=x --tls-certificate=y", "No such file"),
     ],

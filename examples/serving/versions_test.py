@@ -17,7 +17,7 @@ import tensorflow as tf
 from loaded_model import LoadedModel
 from model_versions import Model, State
 from serving_error import ServingError
-from serving_kit import FOREVER, REST_PREDICT, Saved, Server, request, slow, until
+from serving_kit import FOREVER, FRONT, REST_PREDICT, Saved, Server, request, slow, until
 from tensorflow_serving.apis import get_model_status_pb2, prediction_log_pb2
 
 THREADS = 4
@@ -32,13 +32,13 @@ def state(server: Server, version: int) -> int | None:
     return next((int(status.state) for status in found if status.version == version), None)
 
 
-@pytest.mark.parametrize("lock_free", [False, True])
+@pytest.mark.parametrize("option", ["", "--lock-free", f"--front={FRONT}"])
 def test_swap_under_load_fails_no_call_and_a_version_stays_until_its_last_call_has_ended(
-    saved: Saved, serve: Any, tmp_path: pathlib.Path, lock_free: bool
+    saved: Saved, serve: Any, tmp_path: pathlib.Path, option: str
 ) -> None:
-    options = ["--poll-seconds=0.1", *["--lock-free"] * lock_free]
-    with serve(*options, TF_MULTI_STREAM_CAPTURE="auto" if lock_free else "off") as server:
-        swap_and_hold(saved, server, tmp_path / "toy", lock_free)
+    options = ["--poll-seconds=0.1", *[option] * bool(option)]
+    with serve(*options, TF_MULTI_STREAM_CAPTURE="auto" if option else "off") as server:
+        swap_and_hold(saved, server, tmp_path / "toy", bool(option))
 
 
 def swap_and_hold(saved: Saved, server: Server, toy: pathlib.Path, lock_free: bool) -> None:

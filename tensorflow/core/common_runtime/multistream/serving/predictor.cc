@@ -5,51 +5,41 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow::multistream {
 
-std::unique_ptr<Prediction> Predictor::Predict(const char* device,
-                                               absl::string_view request,
-                                               absl::string_view model,
-                                               int64_t version,
-                                               int64_t most_bytes) const {
-  PredictRequest given;
-  if (!given.Read(request) || given.inputs.size() != inputs_.size()) {
-    return nullptr;
-  }
+std::optional<Prediction> Predictor::Predict(const PredictRequest& request,
+                                             int64_t version) const {
+  if (request.inputs.size() != inputs_.size()) return std::nullopt;
   std::vector<Tensor> arguments(inputs_.size()), results;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const auto input =
-        absl::c_find_if(given.inputs, [&](const PredictRequest::Input& input) {
-          return input.name == inputs_[i].name;
-        });
-    if (input == given.inputs.end() ||
+    const auto input = absl::c_find_if(request.inputs,
+                                       [&](const PredictRequest::Input& input) {
+                                         return input.name == inputs_[i].name;
+                                       });
+    if (input == request.inputs.end() ||
         !ReadTensor(input->tensor,
                     static_cast<DataType>(callable_->inputs()[i]),
-                    inputs_[i].shape, most_bytes, &arguments[i])) {
-      return nullptr;
+                    inputs_[i].shape, most_bytes_, &arguments[i])) {
+      return std::nullopt;
     }
   }
-  auto answer = std::make_unique<Prediction>();
-  absl::Status status = callable_->Call(device, arguments, &results);
+  absl::Status status = callable_->Call(
+      device_.has_value() ? device_->c_str() : nullptr, arguments, &results);
+  Prediction answer;
   if (status.ok()) {
-    answer->text =
-        PredictResponse(model, version, signature_, outputs_, results);
-    if (answer->text.empty()) {
+    answer.bytes =
+        PredictResponse(request.model, version, signature_, outputs_, results);
+    if (answer.bytes.empty()) {
       status = absl::ResourceExhaustedError(
           "the results take 2 GB or more, the most of a message");
     }
   }
   if (!status.ok()) {
-    answer->code = static_cast<int32_t>(status.code());
-    answer->text = std::string(status.message());
-    answer->message = answer->text.c_str();
-    return answer;
+    answer.code = status.code();
+    answer.bytes = std::string(status.message());
   }
-  answer->bytes = answer->text.data();
-  answer->size = static_cast<int64_t>(answer->text.size());
   return answer;
 }
 

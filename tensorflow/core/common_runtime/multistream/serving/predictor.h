@@ -5,31 +5,29 @@
 // GIL? A Predictor is a function of named tensors, a SavedModel's signature:
 //
 //   PredictRequest -> tensors -> ServingCallable -> tensors -> PredictResponse
+//
+// served_models.h finds the Predictor of a request.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICTOR_H_
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
 #include "tensorflow/core/common_runtime/multistream/serving/serving_callable.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow::multistream {
 
-// The answer: a PredictResponse, or the function's error. Python reads the
-// first four fields.
+// The answer: a PredictResponse, or the text of the function's error.
 struct Prediction {
-  int32_t code = 0;
-  const char* message = "";
-  const char* bytes = nullptr;
-  int64_t size = 0;
-
-  std::string text;  // of both
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string bytes;
 };
 
 // Calls are thread-safe.
@@ -41,26 +39,29 @@ class Predictor {
   };
 
   // The callable, which must live longer, takes `inputs` and gives `outputs`,
-  // in that order.
+  // in that order; it is called in the scope of `device` (none: of none). An
+  // input may take `most_bytes`.
   Predictor(ServingCallable* callable, std::string signature,
+            std::optional<std::string> device, int64_t most_bytes,
             std::vector<Input> inputs, std::vector<std::string> outputs)
       : callable_(callable),
         signature_(std::move(signature)),
+        device_(std::move(device)),
+        most_bytes_(most_bytes),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)) {}
 
-  // nullptr, without a call of the function, if the request is not plain
-  // (predict_messages.h), or if its inputs are not those of the function, each
-  // once. An input may take `most_bytes`. `model` and `version` go into the
-  // answer.
-  std::unique_ptr<Prediction> Predict(const char* device,
-                                      absl::string_view request,
-                                      absl::string_view model, int64_t version,
-                                      int64_t most_bytes) const;
+  // Nothing, without a call of the function, if the request's inputs are not
+  // those of the function, each once, or are not plain (predict_messages.h).
+  // `version` goes into the answer.
+  std::optional<Prediction> Predict(const PredictRequest& request,
+                                    int64_t version) const;
 
  private:
   ServingCallable* const callable_;
   const std::string signature_;
+  const std::optional<std::string> device_;
+  const int64_t most_bytes_;
   const std::vector<Input> inputs_;
   const std::vector<std::string> outputs_;
 };

@@ -5,14 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-#include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predictor.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_arrays.h"
+#include "tensorflow/core/common_runtime/multistream/serving/served_models.h"
 #include "tensorflow/core/common_runtime/multistream/serving/serving_callable.h"
 
 namespace tensorflow::multistream {
@@ -61,11 +61,11 @@ extern "C" {
 using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
 using tensorflow::multistream::NumpyArray;
-using tensorflow::multistream::Prediction;
 using tensorflow::multistream::Predictor;
 using tensorflow::multistream::Python;
 using tensorflow::multistream::PythonArrays;
 using tensorflow::multistream::PythonObject;
+using tensorflow::multistream::ServedModels;
 using tensorflow::multistream::ServingCallable;
 
 // Delete the result with TFMS_DeleteServing. Null if a captured tensor cannot
@@ -179,11 +179,13 @@ void TFMS_CopyServingResult(const CallResult* result, const Array* arrays) {
 
 void TFMS_DeleteServingResult(CallResult* result) { delete result; }
 
-// Delete the result with TFMS_DeletePredictor, before the callable. The
-// names and `shapes` of inputs and the names of outputs are in the callable's
-// order; each shape is a rank and the dimensions, -1 for those that are
-// unknown.
+// Delete the result with TFMS_DeletePredictor, before the callable. Calls are
+// in the scope of `device` (null: of none), and an input may take `most_bytes`.
+// The names and `shapes` of inputs and the names of outputs are in the
+// callable's order; each shape is a rank and the dimensions, -1 for those that
+// are unknown.
 Predictor* TFMS_NewPredictor(ServingCallable* callable, const char* signature,
+                             const char* device, int64_t most_bytes,
                              const char* const* inputs, const int64_t* shapes,
                              const char* const* outputs) {
   std::vector<Predictor::Input> taken;
@@ -196,40 +198,34 @@ Predictor* TFMS_NewPredictor(ServingCallable* callable, const char* signature,
     shapes += rank < 0 ? 0 : rank;
   }
   return new Predictor(
-      callable, signature, std::move(taken),
+      callable, signature,
+      device == nullptr ? std::nullopt : std::optional<std::string>(device),
+      most_bytes, std::move(taken),
       std::vector<std::string>(outputs, outputs + callable->output_count()));
 }
 
 void TFMS_DeletePredictor(Predictor* predictor) { delete predictor; }
 
-// Call without the GIL. Null if the request is to take the way in Python; else
-// delete the result with TFMS_DeletePrediction.
-Prediction* TFMS_Predict(const Predictor* predictor, const char* device,
-                         const char* request, int64_t size, const char* model,
-                         int64_t version, int64_t most_bytes) {
-  return predictor
-      ->Predict(device, {request, static_cast<size_t>(size)}, model, version,
-                most_bytes)
-      .release();
+// Exists as long as the process: threads answer with it.
+ServedModels* TFMS_NewServedModels() { return new ServedModels; }
+
+void TFMS_PublishModel(ServedModels* models, const char* model, int64_t version,
+                       const char* const* signatures,
+                       const Predictor* const* predictors, int count) {
+  ServedModels::Signatures published;
+  for (int i = 0; i < count; ++i) published[signatures[i]] = predictors[i];
+  models->Publish(model, version, std::move(published));
 }
 
-void TFMS_DeletePrediction(Prediction* prediction) { delete prediction; }
+// Call without the GIL: waits for the requests that use the version.
+void TFMS_WithdrawModel(ServedModels* models, const char* model,
+                        int64_t version) {
+  models->Withdraw(model, version);
+}
 
-// Which model does a PredictRequest ask for? Sets `spec` to where the names of
-// the model and of the signature are in it, each the place and the size, and to
-// the version, -1 for none. Returns 0 if the request is to take the way in
-// Python.
-int TFMS_ReadModelSpec(const char* request, int64_t size, int64_t* spec) {
-  tensorflow::multistream::PredictRequest read;
-  if (!read.Read({request, static_cast<size_t>(size)})) return 0;
-  const auto put = [&](absl::string_view name, int64_t* at) {
-    at[0] = name.empty() ? 0 : name.data() - request;
-    at[1] = static_cast<int64_t>(name.size());
-  };
-  put(read.model, spec);
-  put(read.signature, spec + 2);
-  spec[4] = read.has_version ? read.version : -1;
-  return !read.has_version || read.version >= 0 ? 1 : 0;
+// Call without the GIL: returns when the other end of the socket is closed.
+void TFMS_AnswerRequests(ServedModels* models, int socket) {
+  models->Answer(socket);
 }
 
 }  // extern "C"

@@ -9,8 +9,9 @@ import pytest
 from multistream.testing import kit
 
 MESSAGES = """
+import socket, struct, threading
 from tensorflow.core.framework import tensor_pb2
-from tensorflow.python.multistream.serving import predictor
+from tensorflow.python.multistream.serving import served_models
 
 def varint(n):
     return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
@@ -73,15 +74,48 @@ class Model(tf.Module):
         with tf.device("/CPU:0"):
             return {"x": tf.debugging.check_numerics(x, "not a number")}
 
+class Lane:
+    # A socket through which requests go, as a front has it (front_frames.h).
+    def __init__(self, models):
+        self.near, far = socket.socketpair()
+        self.thread = threading.Thread(target=models.answer, args=(far,), daemon=True)
+        self.thread.start()
+    def receive(self, size):
+        found = b""
+        while len(found) < size:
+            more = self.near.recv(size - len(found))
+            if not more: raise EOFError
+            found += more
+        return found
+    def __call__(self, request):
+        self.near.sendall(struct.pack("=Q", len(request)) + request)
+        code, model_size, size = struct.unpack("=iIQ", self.receive(16))
+        model, body = self.receive(model_size).decode(), self.receive(size)
+        if code == served_models.ASK_PYTHON:
+            check((model, body) == ("", b""), "nothing beside the code")
+            return None
+        check(model == "m", "the model's name")
+        if code:
+            error = tf.compat.v1.errors.exception_type_from_error_code(code)
+            raise error(None, None, body.decode())
+        return body
+    def close(self):
+        self.near.close()
+        self.thread.join()
+
 model = Model()
-def served(function):
+models = served_models.ServedModels()
+def served(function, version=300):
+    # Publishes a function as the default signature of m; returns its callable.
     import tempfile
     folder = tempfile.mkdtemp()
     tf.saved_model.save(model, folder, signatures={"f": function})
     loaded = tf.saved_model.load(folder)
     kept.append(loaded)
     callable_ = tf.cuda.serving_callable(loaded.signatures["f"])
-    return callable_, predictor.Predictor(callable_, "f", GPU, 1 << 20)
+    predictor = served_models.Predictor(callable_, "f", GPU, 1 << 20)
+    models.publish("m", version, {"serving_default": predictor})
+    return callable_
 kept = []
 """
 
@@ -92,18 +126,18 @@ def run(code: str, capture: str = "off", **environment: str) -> None:
 
 @pytest.mark.parametrize("capture", ["off", "auto"])
 def test_answers_are_those_of_the_callable(capture: str) -> None:
-    """Of all batch sizes, with the model's name and the version; also at once from threads."""
+    """Of all batch sizes, with the model's name and the version; also at once through lanes."""
     run(
         """
-        callable_, predict = served(model.scores)
+        callable_ = served(model.scores)
         def asks(seed, rows):
             random = np.random.default_rng(seed)
             x = random.normal(0, 1, (rows, 4)).astype(np.float32)
             ids = random.integers(0, rows, 5).astype(np.int32)
             return x, ids
-        def check_one(seed, rows):
+        def check_one(lane, seed, rows):
             x, ids = asks(seed, rows)
-            answer = predict(request(x=x, ids=ids), "m", 300)
+            answer = lane(request(x=x, ids=ids))
             with tf.device(GPU):
                 want = callable_(x=x, ids=ids)
             got = outputs_of(answer)
@@ -112,9 +146,11 @@ def test_answers_are_those_of_the_callable(capture: str) -> None:
                 and got[n].tobytes() == want[n].tobytes() for n in want), "bits")
             spec = dict(fields(dict(fields(answer))[2]))
             check((spec[1], dict(fields(spec[2]))[1], spec[3]) == (b"m", 300, b"f"), "spec")
-        for i in range(24): check_one(i, 1 + i % 3)
         def client(k):
-            for i in range(20): check_one(100 * k + i, 1 + i % 4)
+            lane = Lane(models)
+            for i in range(20): check_one(lane, 100 * k + i, 1 + i % 4)
+            lane.close()
+        client(9)
         run_clients(client)
         """,
         capture=capture,
@@ -124,24 +160,27 @@ def test_answers_are_those_of_the_callable(capture: str) -> None:
 def test_strings_and_errors() -> None:
     """Strings come as they are; the function's error is that of a call."""
     run("""
-        _, predict = served(model.lengths)
-        answer = outputs_of(predict(request(s=[[b"", b"a"], [bytes(300), b"\\xff"]]), "m", 1))
+        lane = Lane(models)
+        served(model.lengths)
+        answer = outputs_of(lane(request(s=[[b"", b"a"], [bytes(300), b"\\xff"]])))
         check(answer["n"].tolist() == [[0, 1], [300, 1]], "lengths")
-        callable_, predict = served(model.fails)
-        check(outputs_of(predict(request(x=np.float32(2)), "m", 1))["x"] == 2, "a number")
+        served(model.fails)
+        check(outputs_of(lane(request(x=np.float32(2))))["x"] == 2, "a number")
         for _ in range(3):
             fails(tf.errors.InvalidArgumentError,
-                  lambda: predict(request(x=np.float32("nan")), "m", 1), "not a number")
+                  lambda: lane(request(x=np.float32("nan"))), "not a number")
+        lane.close()
     """)
 
 
-def test_what_is_not_plain_takes_the_way_in_python() -> None:
+def test_what_is_not_plain_is_left_to_python() -> None:
     """Other names, types, shapes and sizes; labels, filters, and bytes that are no message."""
     run("""
-        _, predict = served(model.scores)
+        served(model.scores)
+        lane = Lane(models)
         x, ids = np.zeros((2, 4), np.float32), np.zeros(1, np.int32)
         good = request(x=x, ids=ids)
-        check(predict(good, "m", 1) is not None, "plain")
+        check(lane(good) is not None, "plain")
         twice = tf.make_tensor_proto(x)
         for what, bad in {
             "an input is missing": request(x=x), "one is unknown": request(x=x, ids=ids, z=x),
@@ -151,15 +190,63 @@ def test_what_is_not_plain_takes_the_way_in_python() -> None:
             "a filter": good + field(3, "y"), "a label": field(1, field(4, "stable")) + good,
             "large": request(x=np.zeros((1 << 17, 4), np.float32), ids=ids),
             "cut off": good[:-1], "no message": b"\\xff" * 20, "nothing": b"",
+            "another model": request("n", x=x, ids=ids),
+            "another signature": request(signature="g", x=x, ids=ids),
+            "another version": request(version=299, x=x, ids=ids),
+            "a negative version": request(version=(1 << 64) - 1, x=x, ids=ids),
         }.items():
-            check(predict(bad, "m", 1) is None, what)
-        spec = predictor.spec_of(request("ranker", "score", 7, x=x))
-        check(spec == ("ranker", "score", 7), "spec")
-        check(predictor.spec_of(request(x=x)) == ("m", "", None), "without a version")
-        check(predictor.spec_of(b"") == ("", "", None), "empty")
-        for bad in (good[:-1], good + field(3, "y"), field(1, field(1, b"\\xff")) + good[5:],
-                    field(1, field(2, field(1, (1 << 64) - 1)))):
-            check(predictor.spec_of(bad) is None, "not plain")
+            check(lane(bad) is None, what)
+        check(lane(good) is not None, "plain as before")
+        lane.close()
+    """)
+
+
+def test_versions_come_and_go_under_load() -> None:
+    """The newest answers, or the one that is named; a withdrawn one is called no more."""
+    run("""
+        import gc, weakref
+        x, ids = np.ones((2, 4), np.float32), np.zeros(1, np.int32)
+        asked = request(x=x, ids=ids)
+        def version_of(answer):
+            spec = dict(fields(dict(fields(answer))[2]))
+            return dict(fields(spec[2]))[1]
+        served(model.scores, 1)
+        lane = Lane(models)
+        check(version_of(lane(asked)) == 1, "the only one")
+        served(model.scores, 3)
+        served(model.scores, 2)
+        check(version_of(lane(asked)) == 3, "the newest")
+        check(version_of(lane(request(version=2, x=x, ids=ids))) == 2, "the one that is named")
+        models.withdraw("m", 3)
+        models.withdraw("m", 3)
+        models.withdraw("unknown", 1)
+        check(version_of(lane(asked)) == 2, "the one before")
+        check(lane(request(version=3, x=x, ids=ids)) is None, "withdrawn")
+        ended, seen = threading.Event(), set()
+        def client(k):
+            own = Lane(models)
+            while not ended.is_set():
+                answer = own(asked)
+                seen.add(version_of(answer))
+                check(outputs_of(answer)["ids"].tolist() == [0], "right")
+            own.close()
+        clients = [threading.Thread(target=client, args=(k,), daemon=True) for k in range(4)]
+        for c in clients: c.start()
+        for version in range(10, 22):
+            served(model.scores, version)
+            gone = weakref.ref(kept[-2])
+            models.withdraw("m", version - 1 if version > 10 else 2)
+            del kept[-2]
+            gc.collect()
+            check(gone() is None, "nothing keeps a version that is withdrawn")
+        ended.set()
+        for c in clients: c.join()
+        check(len(seen) > 3, "several versions have answered")
+        models.withdraw("m", 21)
+        check(version_of(lane(asked)) == 1, "the first")
+        models.withdraw("m", 1)
+        check(lane(asked) is None, "none is left")
+        lane.close()
     """)
 
 
@@ -167,7 +254,7 @@ def test_signatures_without_names_are_refused() -> None:
     """A callable whose results are not a dict of tensors has no names to answer with."""
     run("""
         f = tf.function(lambda x: [x, x], input_signature=[tf.TensorSpec([2])])
-        fails(ValueError, lambda: predictor.Predictor(tf.cuda.serving_callable(f), "f", GPU, 1),
+        fails(ValueError, lambda: served_models.Predictor(tf.cuda.serving_callable(f), "f", GPU, 1),
               "signature f")
         check(True, "done")
     """)

@@ -1,0 +1,227 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// How many calls of Predict does a model server answer?
+//
+//   load ADDRESS FOLDER CLIENTS SECONDS [RATE]
+//
+// FOLDER has the requests 0.request, 1.request, ... and for each the bytes of
+// the values in the right answer, 0.values, ... Each client has a connection
+// and a call at a time. With RATE, calls come at random times instead (a
+// Poisson process), so many in a second on average, over the clients'
+// connections, and a call's time is from when it was to come.
+//
+// Warms the server up, prints "ready", and waits for a line. Then it measures,
+// and prints one line, JSON: calls, calls in a second, times in milliseconds,
+// wrong answers, calls that failed, and the text of the last error.
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
+constexpr std::chrono::seconds kTimeout(60);
+// Before the measurement: kernels, recordings.
+constexpr std::chrono::seconds kWarmUp(2);
+
+struct Query {
+  grpc::ByteBuffer request;
+  std::string values;
+};
+
+bool Read(const std::string& file, std::string* bytes) {
+  std::ifstream in(file, std::ios::binary);
+  bytes->assign(std::istreambuf_iterator<char>(in), {});
+  return in.good() || in.eof();
+}
+
+std::vector<Query> ReadQueries(const std::string& folder) {
+  std::vector<Query> queries;
+  for (;;) {
+    const std::string name = folder + "/" + std::to_string(queries.size());
+    std::string request, values;
+    if (!Read(name + ".request", &request) || request.empty() ||
+        !Read(name + ".values", &values)) {
+      return queries;
+    }
+    const grpc::Slice slice(request);
+    queries.push_back({grpc::ByteBuffer(&slice, 1), std::move(values)});
+  }
+}
+
+bool HasValues(const grpc::ByteBuffer& response, const std::string& values) {
+  std::vector<grpc::Slice> slices;
+  if (!response.Dump(&slices).ok()) return false;
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes.find(values) != std::string::npos;
+}
+
+// Without what JSON would have to escape.
+std::string Plain(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](unsigned char c) { return c < ' ' || c == '"' || c == '\\'; }, ' ');
+  return text;
+}
+
+class Load {
+ public:
+  Load(const std::string& address, std::vector<Query> queries, int clients)
+      : queries_(std::move(queries)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+    arguments.SetMaxReceiveMessageSize(-1);
+    for (int client = 0; client < clients; ++client) {
+      arguments.SetInt("client", client);  // or channels are shared
+      stubs_.push_back(
+          std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
+              address, grpc::InsecureChannelCredentials(), arguments)));
+    }
+  }
+
+  // Calls that begin before `end` follow on each other.
+  void RunClosed(Clock::time_point end) {
+    for (size_t client = 0; client < stubs_.size(); ++client) {
+      Begin(client, Clock::now(), end);
+    }
+    Wait();
+  }
+
+  void RunOpen(double rate, Clock::time_point end) {
+    std::mt19937_64 random(1);
+    std::exponential_distribution<double> between(rate);
+    for (auto at = Clock::now(); at < end;
+         at += std::chrono::duration_cast<Clock::duration>(
+             std::chrono::duration<double>(between(random)))) {
+      std::this_thread::sleep_until(at);
+      Begin(next_++ % stubs_.size(), at, Clock::time_point::min());
+    }
+    Wait();
+  }
+
+  void Forget() {
+    times_.clear();
+    wrong_ = failed_ = 0;
+  }
+
+  void Print(double seconds) {
+    std::sort(times_.begin(), times_.end());
+    const auto at = [&](double part) {
+      return times_.empty()
+                 ? 0.0
+                 : times_[static_cast<size_t>(part * (times_.size() - 1))];
+    };
+    printf(
+        "{\"calls\": %zu, \"per_second\": %.1f, \"p50\": %.4f, \"p99\": %.4f, "
+        "\"p999\": %.4f, \"longest\": %.4f, \"wrong\": %ld, \"failed\": %ld, "
+        "\"error\": \"%s\"}\n",
+        times_.size(), times_.size() / seconds, at(0.5), at(0.99), at(0.999),
+        at(1), wrong_, failed_, error_.c_str());
+  }
+
+ private:
+  struct Call {
+    grpc::ClientContext context;
+    grpc::ByteBuffer response;
+  };
+
+  void Begin(size_t client, Clock::time_point begin, Clock::time_point end) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      ++open_;
+    }
+    const size_t number = queried_++ % queries_.size();
+    auto* call = new Call;
+    call->context.set_deadline(std::chrono::system_clock::now() + kTimeout);
+    stubs_[client]->UnaryCall(
+        &call->context, kPredict, {}, &queries_[number].request,
+        &call->response,
+        [this, call, client, begin, end, number](const grpc::Status& status) {
+          const auto now = Clock::now();
+          const bool right =
+              status.ok() && HasValues(call->response, queries_[number].values);
+          delete call;
+          if (now < end) Begin(client, now, end);
+          std::lock_guard<std::mutex> lock(mutex_);
+          times_.push_back(
+              std::chrono::duration<double, std::milli>(now - begin).count());
+          wrong_ += status.ok() && !right;
+          failed_ += !status.ok();
+          if (!status.ok()) error_ = Plain(status.error_message());
+          if (--open_ == 0) ended_.notify_all();
+        });
+  }
+
+  void Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ended_.wait(lock, [&] { return open_ == 0; });
+  }
+
+  const std::vector<Query> queries_;
+  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  std::atomic<size_t> queried_{0};
+  size_t next_ = 0;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  size_t open_ = 0;
+  std::vector<double> times_;
+  long wrong_ = 0, failed_ = 0;
+  std::string error_;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 5 && count != 6) {
+    fprintf(stderr, "usage: load ADDRESS FOLDER CLIENTS SECONDS [RATE]\n");
+    return 2;
+  }
+  std::vector<Query> queries = ReadQueries(arguments[2]);
+  const int clients = atoi(arguments[3]);
+  const double seconds = atof(arguments[4]);
+  const double rate = count == 6 ? atof(arguments[5]) : 0;
+  if (queries.empty() || clients < 1 || seconds <= 0 || rate < 0) {
+    fprintf(stderr, "load: no requests in %s, or a wrong number\n",
+            arguments[2]);
+    return 2;
+  }
+  Load load(arguments[1], std::move(queries), clients);
+  load.RunClosed(Clock::now() + kWarmUp);
+  load.Forget();
+  printf("ready\n");
+  fflush(stdout);
+  getchar();
+  const auto begin = Clock::now();
+  const auto end = begin + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(seconds));
+  if (rate > 0) {
+    load.RunOpen(rate, end);
+  } else {
+    load.RunClosed(end);
+  }
+  load.Print(std::chrono::duration<double>(Clock::now() - begin).count());
+  return 0;
+}

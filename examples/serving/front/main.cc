@@ -1,0 +1,228 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The gRPC port of the model server, in a process of its own: gRPC's C++
+// library and the one that is inside TensorFlow cannot be in one process.
+// Started by grpc_front.py, which gives sockets and limits as --name=value, and
+// commands through the control socket:
+//
+//   drain   refuse calls from now on
+//   close   end all calls
+//   stats   say the figures, as a line of JSON
+//
+// The first line that is said there is "listening PORT", or "error TEXT". The
+// process ends when the control socket is closed.
+
+#include <fcntl.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "examples/serving/front/acceptor.h"
+#include "examples/serving/front/call_queue.h"
+#include "examples/serving/front/lanes.h"
+#include "examples/serving/front/served_call.h"
+
+namespace front {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks(20);  // for late calls
+
+// --name=value, each of which grpc_front.py gives.
+class Options {
+ public:
+  Options(int count, char** arguments) {
+    for (int i = 1; i < count; ++i) {
+      const std::string argument = arguments[i];
+      const size_t equals = argument.find('=');
+      if (argument.rfind("--", 0) != 0 || equals == std::string::npos) {
+        Wrong(argument);
+      }
+      values_[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
+    }
+  }
+
+  const std::string& Text(const std::string& name) const {
+    const auto found = values_.find(name);
+    if (found == values_.end()) Wrong("without --" + name);
+    return found->second;
+  }
+  double Number(const std::string& name) const {
+    const std::string& text = Text(name);
+    char* end = nullptr;
+    const double number = strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(number >= 0)) {
+      Wrong("--" + name + "=" + text);
+    }
+    return number;
+  }
+  int Whole(const std::string& name) const {
+    return static_cast<int>(Number(name));
+  }
+  std::vector<double> Numbers(const std::string& name) const {
+    std::istringstream in(Text(name));
+    std::vector<double> numbers;
+    for (std::string part; std::getline(in, part, ',');) {
+      numbers.push_back(strtod(part.c_str(), nullptr));
+    }
+    return numbers;
+  }
+
+ private:
+  [[noreturn]] static void Wrong(const std::string& what) {
+    fprintf(stderr,
+            "front: wrong argument: %s. model_server.py starts this program.\n",
+            what.c_str());
+    exit(2);
+  }
+
+  std::map<std::string, std::string> values_;
+};
+
+std::string Read(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+std::shared_ptr<grpc::ServerCredentials> Credentials(const Options& options) {
+  if (options.Text("tls-key").empty()) {
+    return grpc::InsecureServerCredentials();
+  }
+  grpc::SslServerCredentialsOptions ssl;
+  ssl.pem_key_cert_pairs.push_back(
+      {Read(options.Text("tls-key")), Read(options.Text("tls-certificate"))});
+  return grpc::SslServerCredentials(ssl);
+}
+
+// What grpc_front.py says and hears.
+class Control {
+ public:
+  explicit Control(int socket) : in_(fdopen(socket, "r")), socket_(socket) {}
+
+  // False when the other end is closed.
+  bool Read(std::string* line) {
+    char text[64];
+    if (fgets(text, sizeof text, in_) == nullptr) return false;
+    *line = text;
+    line->pop_back();
+    return true;
+  }
+  void Say(const std::string& line) {
+    const std::string text = line + "\n";
+    size_t sent = 0;
+    while (sent < text.size()) {
+      const ssize_t more =
+          write(socket_, text.data() + sent, text.size() - sent);
+      if (more <= 0) _exit(1);
+      sent += more;
+    }
+  }
+
+ private:
+  FILE* const in_;
+  const int socket_;
+};
+
+[[noreturn]] void Main(const Options& options) {
+  Control control(options.Whole("control"));
+  int port = options.Whole("port");
+  std::string error;
+  const int listener = Listen(options.Text("host"), &port, &error);
+  if (listener < 0) {
+    control.Say("error " + error);
+    _exit(1);
+  }
+
+  // Objects of this function live as long as the process.
+  grpc::ChannelArguments python_arguments;
+  python_arguments.SetMaxReceiveMessageSize(-1);
+  python_arguments.SetMaxSendMessageSize(-1);
+  grpc::GenericStub python(grpc::CreateCustomChannel(
+      options.Text("python"), grpc::InsecureChannelCredentials(),
+      python_arguments));
+  const std::vector<double> lanes = options.Numbers("lanes");  // sockets
+  CallQueue queue({lanes.size(), static_cast<size_t>(options.Whole("queue")),
+                   options.Number("call-timeout"),
+                   static_cast<uint64_t>(options.Number("most-bytes"))},
+                  Metrics(options.Numbers("seconds")));
+  Service service(&queue, &python);
+
+  grpc::ServerBuilder builder;
+  builder.RegisterCallbackGenericService(&service);
+  builder.SetMaxReceiveMessageSize(options.Whole("most-bytes"));
+  builder.SetMaxSendMessageSize(-1);
+  for (const char* name : {"handshake-timeout-ms", "most-streams", "idle-ms"}) {
+    static const std::map<std::string, const char*> kArguments = {
+        {"handshake-timeout-ms", "grpc.server_handshake_timeout_ms"},
+        {"most-streams", "grpc.max_concurrent_streams"},
+        {"idle-ms", "grpc.max_connection_idle_ms"},
+    };
+    builder.AddChannelArgument(kArguments.at(name), options.Whole(name));
+  }
+  const auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      Credentials(options));
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) {
+    control.Say("error gRPC does not start");
+    _exit(1);
+  }
+
+  std::vector<std::thread> threads;
+  for (const double lane : lanes) {
+    threads.emplace_back([&queue, lane] {
+      ServeLane(static_cast<int>(lane), &queue);
+      _exit(1);  // the engine has ended, and clients see closed connections
+    });
+  }
+  threads.emplace_back([&queue] {
+    for (;;) {
+      std::this_thread::sleep_for(kBetweenLooks);
+      queue.EndLateCalls();
+    }
+  });
+  threads.emplace_back([&] {
+    Accept(listener, static_cast<size_t>(options.Whole("max-connections")),
+           acceptor.get());
+  });
+  control.Say("listening " + std::to_string(port));
+  for (std::string line; control.Read(&line);) {
+    if (line == "drain") queue.Drain();
+    if (line == "close") {
+      queue.Close();
+      service.Close();
+    }
+    if (line == "stats") {
+      control.Say("{\"unsent\": " + std::to_string(service.unsent()) + ", " +
+                  queue.Json() + "}");
+    }
+  }
+  _exit(0);
+}
+
+}  // namespace
+}  // namespace front
+
+int main(int count, char** arguments) {
+  // The server in Python says when to end; a signal to both ends it alone.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  front::Main(front::Options(count, arguments));
+}

@@ -1,0 +1,50 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// How many calls did the front answer, with which status, and how long did they
+// take? Python adds these figures to its own (server_metrics.py).
+
+#ifndef EXAMPLES_SERVING_FRONT_METRICS_H_
+#define EXAMPLES_SERVING_FRONT_METRICS_H_
+
+#include <grpcpp/support/status.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace front {
+
+// Not thread-safe.
+class Metrics {
+ public:
+  // `bounds` of the histogram's buckets, in seconds, rising.
+  explicit Metrics(std::vector<double> bounds) : bounds_(std::move(bounds)) {}
+
+  // Counts an answer. Clients choose names: a name that no answer of the engine
+  // had counts as none.
+  void Answered(const std::string& model, grpc::StatusCode code,
+                double seconds);
+  // The engine has this model.
+  void Know(const std::string& model) { seconds_.try_emplace(model); }
+
+  // [[model, code, count], ...], and [[model, sum, [count of bucket, ...]],
+  // ...] of the answers that are OK, as JSON without its outer braces.
+  std::string Json() const;
+
+ private:
+  struct Histogram {
+    double sum = 0;
+    std::vector<int64_t> counts;
+  };
+
+  const std::vector<double> bounds_;
+  std::map<std::pair<std::string, int>, int64_t> calls_;
+  std::map<std::string, Histogram> seconds_;
+};
+
+}  // namespace front
+
+#endif  // EXAMPLES_SERVING_FRONT_METRICS_H_

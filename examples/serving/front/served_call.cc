@@ -1,0 +1,144 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/serving/front/served_call.h"
+
+#include <utility>
+
+namespace front {
+namespace {
+
+constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
+
+}  // namespace
+
+// A call of the gRPC server in Python for a client's call, with one request and
+// any number of responses. It keeps itself until gRPC needs it no more.
+class PythonCall
+    : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  // Without a request if the client has sent none.
+  PythonCall(ServedCall* client, std::unique_ptr<grpc::ByteBuffer> request)
+      : client_(client), request_(std::move(request)) {}
+
+  void Start(std::shared_ptr<PythonCall> self, const std::string& method,
+             Clock::time_point deadline, grpc::GenericStub* python) {
+    self_ = std::move(self);
+    context_.set_deadline(deadline);
+    python->PrepareBidiStreamingCall(&context_, method, {}, this);
+    // Until the client has each response: the status comes after it.
+    AddHold();
+    if (request_ != nullptr) {
+      StartWriteLast(request_.get(), grpc::WriteOptions());
+    } else {
+      StartWritesDone();
+    }
+    StartRead(&response_);
+    StartCall();
+  }
+  // The client is ready for the next response.
+  void Next() { StartRead(&response_); }
+  // The client takes no more.
+  void Stop() {
+    Cancel();
+    RemoveHold();
+  }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      client_->Send(std::move(response_));
+    } else {
+      RemoveHold();
+    }
+  }
+  void OnDone(const grpc::Status& status) override {
+    client_->Fail(status);  // or OK
+    self_.reset();
+  }
+
+  ServedCall* const client_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ByteBuffer> request_;
+  grpc::ByteBuffer response_;
+  std::shared_ptr<PythonCall> self_;
+};
+
+grpc::ServerGenericBidiReactor* Service::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  return new ServedCall(context, this);
+}
+
+ServedCall::ServedCall(grpc::GenericCallbackServerContext* context,
+                       Service* service)
+    : context_(context), service_(service), counts_(!service->closed_) {
+  if (counts_) ++service_->unsent_;
+  StartRead(&request_);
+}
+
+ServedCall::~ServedCall() {
+  if (counts_) --service_->unsent_;
+}
+
+void ServedCall::OnReadDone(bool ok) {
+  if (!ok) {
+    AskPython(nullptr);
+  } else if (context_->method() == kPredict) {
+    const uint64_t number = service_->queue()->NextNumber();
+    number_ = number;
+    service_->queue()->Add(number, this, std::move(request_));
+  } else {
+    AskPython(std::move(request_));
+  }
+}
+
+void ServedCall::Answer(grpc::ByteBuffer response) {
+  response_ = std::move(response);
+  StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+}
+
+void ServedCall::AskPython(grpc::ByteBuffer request) {
+  AskPython(std::make_unique<grpc::ByteBuffer>(std::move(request)));
+}
+
+void ServedCall::AskPython(std::unique_ptr<grpc::ByteBuffer> request) {
+  auto call = std::make_shared<PythonCall>(this, std::move(request));
+  bool cancelled = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    python_call_ = call;
+    cancelled = cancelled_;
+  }
+  // This object can be gone as soon as the call has started.
+  call->Start(call, context_->method(), context_->deadline(),
+              service_->python());
+  if (cancelled) call->Cancel();
+}
+
+void ServedCall::Send(grpc::ByteBuffer message) {
+  response_ = std::move(message);
+  StartWrite(&response_);
+}
+
+void ServedCall::OnWriteDone(bool ok) {
+  // Only of what Python sends: no such call is made for an Answer.
+  if (ok) {
+    python_call_->Next();
+  } else {
+    python_call_->Stop();
+  }
+}
+
+void ServedCall::OnCancel() {
+  service_->queue()->Cancelled(number_);
+  std::shared_ptr<PythonCall> call;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    cancelled_ = true;
+    call = python_call_;
+  }
+  if (call != nullptr) call->Cancel();
+}
+
+}  // namespace front

@@ -1,0 +1,161 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The front and the server live and end together, and count each call once."""
+
+import concurrent.futures
+import os
+import pathlib
+import signal
+import socket
+import threading
+import time
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+import server_options
+from grpc_front import Front
+from serving_kit import FRONT, PREDICT, Saved, Server, failure, request, slow, until
+from tensorflow.python.multistream.serving.served_models import ServedModels
+
+
+def front_of(server: Server) -> int:
+    """The process that has the gRPC port."""
+    children = pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    (front,) = (pid for pid in children if "front" in pathlib.Path(f"/proc/{pid}/comm").read_text())
+    return int(front)
+
+
+def test_server_ends_with_its_front(saved: Saved, serve: Any) -> None:
+    with serve(f"--front={FRONT}") as server:
+        saved.check(server, 1)
+        os.kill(front_of(server), signal.SIGKILL)
+        assert server.status() == 1
+        assert "gRPC failed, and its port is closed" in server.text()
+
+
+def test_front_ends_with_its_server_and_no_signal_ends_it(saved: Saved, serve: Any) -> None:
+    with serve(f"--front={FRONT}") as server:
+        front = front_of(server)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
+            os.kill(front, number)
+        saved.check(server, 1)
+        os.kill(server.pid, signal.SIGKILL)
+        until(lambda: not pathlib.Path(f"/proc/{front}/exe").exists())
+        with pytest.raises(ConnectionError):
+            socket.create_connection(("127.0.0.1", server.port), timeout=5)
+
+
+def test_port_that_is_taken_is_named(front_server: Server, saved: Saved) -> None:
+    port = front_server.port
+    options = server_options.parse([f"--model=toy={saved.folder}", f"--port={port}"])
+    options.front = str(FRONT)
+    with pytest.raises(OSError, match="Address already in use"):
+        Front(
+            options,
+            "unix:nowhere",
+            ServedModels(),
+            dict.fromkeys(("handshake-timeout-ms", "most-streams", "idle-ms"), 1000),
+        )
+    options.host = "no such host"
+    with pytest.raises(OSError, match="known"):
+        Front(options, "unix:nowhere", ServedModels(), {})
+
+
+def test_calls_that_wait_are_bounded_and_end_by_their_deadline(saved: Saved, serve: Any) -> None:
+    limits = ("--threads=1", "--queue=1", "--call-timeout=1.5")
+    with serve(f"--front={FRONT}", *limits) as server:
+        saved.check(server, 1)
+        first = server.predictions.Predict.future(slow(500_000))
+        until(server.running)
+        code, text = failure(lambda: server.predictions.Predict(slow(1), timeout=0.2))
+        assert code == grpc.StatusCode.DEADLINE_EXCEEDED
+        until(lambda: not server.total("model_server_calls_waiting"))
+        second = server.predictions.Predict.future(request(x=saved.x))
+        until(lambda: server.total("model_server_calls_waiting") == 1)
+        code, text = failure(lambda: server.predict(saved.x))
+        assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "1 calls run (--threads) and 1 may wait (--queue)" in text
+        assert first.code() == second.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        assert "was running" in first.details() and "it was not run" in second.details()
+        until(server.idle, 60)
+        saved.check(server, 1)
+        by_status = {
+            s: server.calls("Predict", s)
+            for s in ("OK", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED")
+        }
+        assert by_status == {
+            "OK": 2,
+            "DEADLINE_EXCEEDED": 3,
+            "RESOURCE_EXHAUSTED": 1,
+            "CANCELLED": 0,
+        }
+        assert sum('model="toy"' in labels for labels in server.metric("model_server_calls_total"))
+
+
+def test_each_call_is_counted_once_wherever_it_is_answered(
+    front_server: Server, saved: Saved
+) -> None:
+    server = front_server
+
+    def count(what: str) -> float:
+        return server.total(f"model_server_call{what}")
+
+    calls, seconds = count("s_total"), count("_seconds_count")
+    filtered = request(x=saved.x)
+    filtered.output_filter.append("y")  # which Python answers
+    for asked in (request(x=saved.x), filtered, request(x=saved.x), filtered):
+        server.predictions.Predict(asked, timeout=20)
+    failure(lambda: server.predictions.Predict(request("nobody"), timeout=20))
+    failure(lambda: server.predictions.Predict(request(x=saved.x[:, :3]), timeout=20))
+    assert count("s_total") == calls + 6
+    assert count("_seconds_count") == seconds + 4
+
+
+def test_compressed_and_large_requests(front_server: Server, saved: Saved) -> None:
+    server = front_server
+    for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        assert saved.right(2, server.predict(saved.x, compression=compression))
+    rows = np.tile(saved.x, (10_000, 1))  # 5 MB
+    answer = server.predict(rows)
+    assert answer.shape == (160_000, 4)
+    alone = server.predict(saved.x)
+    assert np.allclose(answer.reshape(10_000, 16, 4), alone, atol=1e-6)
+
+
+def test_calls_that_are_cancelled_leave_nothing_and_get_no_others_answer(
+    front_server: Server, saved: Saved
+) -> None:
+    server, stopped = front_server, threading.Event()
+    pairs = [
+        request(signature="pair", a=np.full([2, 2], i, np.float32), b=np.int32([i, i]))
+        for i in range(50)
+    ]
+
+    def call_on(i: int) -> int:
+        right = 0
+        while not stopped.is_set():
+            response = server.predictions.Predict(pairs[i], timeout=20)
+            twice = np.frombuffer(response.outputs["twice"].tensor_content, np.int32)
+            assert twice.tolist() == [2 * i, 2 * i]
+            right += 1
+        return right
+
+    def cancel_on(i: int) -> int:
+        method = server.channel.unary_unary(PREDICT)
+        for k in range(200):
+            call = method.future(pairs[(i + k) % 50].SerializeToString())
+            if k % 3:
+                time.sleep(k % 7 / 2000)
+            call.cancel()
+        return 1
+
+    with concurrent.futures.ThreadPoolExecutor(8) as clients:
+        callers = [clients.submit(call_on, i) for i in range(4)]
+        cancellers = [clients.submit(cancel_on, i) for i in range(4)]
+        assert all(c.result(60) for c in cancellers)
+        stopped.set()
+        assert all(c.result(60) > 10 for c in callers)
+    until(server.idle)
+    saved.check(server, 2)

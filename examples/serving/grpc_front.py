@@ -1,0 +1,122 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+"""gRPC's port in a process of its own, whose calls of Predict Python does not see.
+
+clients -> front (front/main.cc) -> lanes, a thread each -> C++ (served_models.h) -> TensorFlow
+               |
+               +-> the gRPC server in Python: other methods, and requests that are not plain
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import threading
+from typing import Any, NamedTuple
+
+import grpc
+from tensorflow.python.multistream.serving.served_models import ServedModels
+
+# Upper bounds of the histogram's buckets, in seconds.
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_CODES = {code.value[0]: code.name for code in grpc.StatusCode}
+
+
+class Figures(NamedTuple):
+    """What a front says of its calls, those that Python answers left out.
+
+    `open` calls run or wait; `unsent` are those whose answer is not with gRPC, of all methods, and
+    after `close` only those that had begun. `calls` has counts by model and status, `seconds` by
+    model the sum, and the counts of the buckets of SECONDS and of what is above them.
+    """
+
+    running: int = 0
+    waiting: int = 0
+    open: int = 0
+    unsent: int = 0
+    calls: tuple[tuple[str, str, int], ...] = ()
+    seconds: tuple[tuple[str, float, list[int]], ...] = ()
+
+
+class Front:
+    """The process. Raises OSError if it cannot be started, or cannot listen.
+
+    `python_address` is that of the gRPC server in Python, `arguments` are more of main.cc's.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        python_address: str,
+        models: ServedModels,
+        arguments: dict[str, int],
+    ) -> None:
+        self._lock = threading.Lock()
+        self._figures = Figures()
+        control, far_control = socket.socketpair()
+        lanes = [socket.socketpair() for _ in range(options.threads)]
+        far = [far_control, *(far_lane for _, far_lane in lanes)]
+        given: dict[str, Any] = {
+            "host": options.host,
+            "port": options.port,
+            "python": python_address,
+            "control": far_control.fileno(),
+            "lanes": ",".join(str(far_lane.fileno()) for _, far_lane in lanes),
+            "queue": options.queue,
+            "call-timeout": options.call_timeout,
+            "most-bytes": options.most_bytes,
+            "max-connections": options.max_connections,
+            "tls-key": options.tls_key or "",
+            "tls-certificate": options.tls_certificate or "",
+            "seconds": ",".join(map(str, SECONDS)),
+            **arguments,
+        }
+        self._process = subprocess.Popen(
+            [options.front, *(f"--{name}={value}" for name, value in given.items())],
+            pass_fds=[connection.fileno() for connection in far],
+            stdin=subprocess.DEVNULL,
+            # Of broken clients gRPC would write lines, with the bytes that they have sent.
+            env={"GRPC_VERBOSITY": "NONE", **os.environ},
+        )
+        for connection in far:
+            connection.close()
+        self._control = control
+        self._lines = control.makefile("r")
+        word, _, rest = self._lines.readline().strip().partition(" ")
+        if word != "listening":
+            raise OSError(rest or f"{options.front} ended with {self._process.wait()}")
+        self.port = int(rest)
+        for near, _ in lanes:
+            threading.Thread(target=models.answer, args=(near,), name="lane", daemon=True).start()
+
+    async def ended(self) -> None:
+        """Returns when the process has ended."""
+        await asyncio.to_thread(self._process.wait)
+
+    def drain(self) -> None:
+        """Has it answer new calls of Predict with UNAVAILABLE."""
+        self._say("drain")
+
+    def close(self) -> None:
+        """Has it answer all calls of Predict with UNAVAILABLE, also those that run."""
+        self._say("close")
+
+    def figures(self) -> Figures:
+        """What it says now; what it has said last, if it has ended."""
+        with self._lock:
+            if self._say("stats"):
+                found = json.loads(self._lines.readline() or "null")
+                if found is not None:
+                    found["calls"] = tuple((m, _CODES[c], n) for m, c, n in found["calls"])
+                    self._figures = Figures(**found)
+            return self._figures
+
+    def _say(self, word: str) -> bool:
+        try:
+            self._control.sendall(f"{word}\n".encode())
+        except OSError:
+            return False
+        return True

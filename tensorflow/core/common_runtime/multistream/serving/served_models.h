@@ -1,0 +1,64 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// How does a model server's engine answer requests that come from another
+// process (front_frames.h), without the GIL? Python publishes the versions of
+// models, and gives a thread to each socket:
+//
+//   socket -> model, version, signature -> Predictor -> socket
+//
+// Versions are withdrawn while requests are answered.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_SERVED_MODELS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_SERVED_MODELS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
+#include "tensorflow/core/common_runtime/multistream/serving/predictor.h"
+
+namespace tensorflow::multistream {
+
+// Thread-safe.
+class ServedModels {
+ public:
+  // By name. A request without a name asks for "serving_default".
+  using Signatures = std::map<std::string, const Predictor*, std::less<>>;
+
+  // The signatures' predictors live until the version is withdrawn.
+  void Publish(absl::string_view model, int64_t version, Signatures signatures);
+  // Returns when no request uses the version. Versions that were not published
+  // are ignored.
+  void Withdraw(absl::string_view model, int64_t version);
+
+  // Answers the requests that come through a socket, one after another, until
+  // its other end is closed.
+  void Answer(int socket);
+
+ private:
+  struct Version {
+    Signatures signatures;
+    absl::Mutex used;  // for reading, by requests
+  };
+  using Versions = std::map<int64_t, std::shared_ptr<Version>>;
+
+  // Nothing if Python is to answer.
+  std::optional<Prediction> Predict(const PredictRequest& request);
+  // Null if there is none. Sets `number` to the version's number.
+  std::shared_ptr<Version> Find(const PredictRequest& request, int64_t* number);
+
+  absl::Mutex mutex_;
+  std::map<std::string, Versions, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tensorflow::multistream
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_SERVED_MODELS_H_
