@@ -65,7 +65,7 @@ CHECKS = (
     Check(
         "clang-format",
         (".venv/bin/clang-format", "--dry-run", "-Werror"),
-        r"(tensorflow|build)/.*\.(h|cc)",
+        r"(tensorflow|build|examples)/.*\.(h|cc)",
         "Run .venv/bin/clang-format -i on the files named above.",
     ),
     Check(

@@ -6,7 +6,6 @@
 import argparse
 import asyncio
 import pathlib
-import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -219,7 +218,13 @@ class GrpcServer:
             options.most_bytes,
             memory,
         )
-        most_connections = options.max_connections if served is None else 1
+        of_clients = (
+            # The longest that a client may take to begin HTTP/2.
+            ("grpc.server_handshake_timeout_ms", int(options.read_timeout * 1000)),
+            ("grpc.max_allowed_incoming_connections", options.max_connections),
+            ("grpc.max_concurrent_streams", _MOST_STREAMS),  # of a connection
+            ("grpc.max_connection_idle_ms", int(_IDLE_SECONDS * 1000)),
+        )
         self._server = path_proof_server(
             lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),
             interceptors=[self._guard],
@@ -228,11 +233,8 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", options.most_bytes),
                 ("grpc.max_send_message_length", -1),
-                # The longest that a client may take to begin HTTP/2.
-                ("grpc.server_handshake_timeout_ms", int(options.read_timeout * 1000)),
-                ("grpc.max_allowed_incoming_connections", most_connections),
-                ("grpc.max_concurrent_streams", _MOST_STREAMS),  # of a connection
-                ("grpc.max_connection_idle_ms", int(_IDLE_SECONDS * 1000)),
+                # A front has these limits for each client, and one connection for all of them.
+                *(of_clients if served is None else ()),
             ),
         )
         self.health = _Health()
@@ -246,9 +248,12 @@ class GrpcServer:
             self.address = self._listen(options)
         else:
             # A folder that only this user may enter: the file is a way past TLS.
-            self._folder = tempfile.mkdtemp()
-            self.address = f"unix:{self._folder}/grpc"
-            self._server.add_insecure_port(self.address)
+            self._folder = tempfile.TemporaryDirectory()
+            self.address = f"unix:{self._folder.name}/grpc"
+            try:
+                self._server.add_insecure_port(self.address)
+            except RuntimeError as error:
+                raise OSError(f"gRPC cannot listen on {self.address}: {error}") from error
 
     def _listen(self, options: argparse.Namespace) -> str:
         host = _host(options)
@@ -283,12 +288,10 @@ class GrpcServer:
             "idle-ms": int(_IDLE_SECONDS * 1000),
         }
         try:
-            self._front = Front(options, self.address, served, arguments)
+            names = [model.name for model in self._calls.models]
+            self._front = Front(options, self.address, served, names, arguments)
         except OSError as error:
             raise OSError(f"gRPC cannot listen on {host}:{options.port}: {error}") from error
-        finally:
-            if self._front is None:
-                shutil.rmtree(self._folder)
         self._calls.metrics.front = self._front
         self.address = f"{host}:{self._front.port}"
 
@@ -328,7 +331,7 @@ class GrpcServer:
         ):
             await asyncio.sleep(0.02)
         if self._front is not None:
-            shutil.rmtree(self._folder)
+            self._folder.cleanup()
 
 
 def _host(options: argparse.Namespace) -> str:

@@ -10,11 +10,13 @@ clients -> front (front/main.cc) -> lanes, a thread each -> C++ (served_models.h
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import grpc
@@ -22,6 +24,7 @@ from tensorflow.python.multistream.serving.served_models import ServedModels
 
 # Upper bounds of the histogram's buckets, in seconds.
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_LOOK_SECONDS = 0.1
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
@@ -52,6 +55,7 @@ class Front:
         options: argparse.Namespace,
         python_address: str,
         models: ServedModels,
+        model_names: Sequence[str],
         arguments: dict[str, int],
     ) -> None:
         self._lock = threading.Lock()
@@ -71,6 +75,7 @@ class Front:
             "max-connections": options.max_connections,
             "tls-key": options.tls_key or "",
             "tls-certificate": options.tls_certificate or "",
+            "models": ",".join(model_names),
             "seconds": ",".join(map(str, SECONDS)),
             **arguments,
         }
@@ -94,7 +99,8 @@ class Front:
 
     async def ended(self) -> None:
         """Returns when the process has ended."""
-        await asyncio.to_thread(self._process.wait)
+        while self._process.poll() is None:
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def drain(self) -> None:
         """Has it answer new calls of Predict with UNAVAILABLE."""
@@ -105,18 +111,17 @@ class Front:
         self._say("close")
 
     def figures(self) -> Figures:
-        """What it says now; what it has said last, if it has ended."""
+        """What it says now; if it has ended, what it has said last, without calls that are open."""
         with self._lock:
-            if self._say("stats"):
-                found = json.loads(self._lines.readline() or "null")
-                if found is not None:
-                    found["calls"] = tuple((m, _CODES[c], n) for m, c, n in found["calls"])
-                    self._figures = Figures(**found)
+            self._say("stats")
+            try:
+                found = json.loads(self._lines.readline())
+                found["calls"] = tuple((m, _CODES[c], n) for m, c, n in found["calls"])
+                self._figures = Figures(**found)
+            except (OSError, ValueError):
+                self._figures = self._figures._replace(running=0, waiting=0, open=0, unsent=0)
             return self._figures
 
-    def _say(self, word: str) -> bool:
-        try:
+    def _say(self, word: str) -> None:
+        with contextlib.suppress(OSError):  # it has ended
             self._control.sendall(f"{word}\n".encode())
-        except OSError:
-            return False
-        return True

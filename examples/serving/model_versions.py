@@ -113,12 +113,15 @@ class Model:
                 version.calls += 1  # until the front has ended its own
                 self._others[version.number] = version
         for version in retired:
+            if self._front is None:
+                self.release(version)
+                continue
+            wait = self._front.withdraw(self.name, version.number)
             # A thread each: a call of the front's that does not end keeps its version alone.
-            threading.Thread(target=self._retire, args=(version,), daemon=True).start()
+            threading.Thread(target=self._retire, args=(version, wait), daemon=True).start()
 
-    def _retire(self, version: Version) -> None:
-        if self._front is not None:
-            self._front.withdraw(self.name, version.number)
+    def _retire(self, version: Version, wait: Callable[[], None]) -> None:
+        wait()
         self.release(version)
 
     def _try_to_load(self, number: int) -> None:

@@ -59,7 +59,7 @@ class ServerMetrics:
     @property
     def in_flight(self) -> int:
         """How many calls have arrived and are not answered."""
-        return self.python_in_flight + self._of_front().open
+        return self.python_in_flight + int(self._of_front().open)
 
     def answered(self, model: str, method: str, status: str, seconds: float) -> None:
         """Counts a call, by gRPC's or REST's method and the name of gRPC's status code.

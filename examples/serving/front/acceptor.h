@@ -12,17 +12,19 @@
 #include <grpcpp/server_builder.h>
 
 #include <string>
+#include <vector>
 
 namespace front {
 
-// Returns a socket that listens on an address, and sets `port` to its port; or
-// returns -1 and sets `error`. A port of 0 is any that is free.
-int Listen(const std::string& host, int* port, std::string* error);
+// Returns sockets that listen on the addresses of a host, and sets `port` to
+// their port; or returns none and sets `error`. A port of 0 is any that is
+// free.
+std::vector<int> Listen(const std::string& host, int* port, std::string* error);
 
-// Gives the connections of a listening socket to gRPC, at most `most` at a
-// time; closes others. Does not return.
+// Gives the connections of listening sockets to gRPC, at most `most` at a time;
+// closes others. Does not return.
 [[noreturn]] void Accept(
-    int listener, size_t most,
+    const std::vector<int>& listeners, size_t most,
     grpc::experimental::ExternalConnectionAcceptor* acceptor);
 
 }  // namespace front

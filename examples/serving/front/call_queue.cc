@@ -152,7 +152,9 @@ CallQueue::Taken CallQueue::Take() {
         waiting_.pop_front();
         open->second.runs = true;
         ++running_;
-        return {open->first, std::move(open->second.request)};
+        Taken taken = {open->first, {}};
+        taken.request.Swap(&open->second.request);  // a move would copy it
+        return taken;
       }
       late = TakeOut(open, StatusCode::DEADLINE_EXCEEDED);
     }
@@ -161,15 +163,13 @@ CallQueue::Taken CallQueue::Take() {
 }
 
 void CallQueue::Answered(const Taken& taken, StatusCode code,
-                         const std::string& model, grpc::ByteBuffer body) {
+                         grpc::ByteBuffer body) {
   Call* call = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     --running_;
-    metrics_.Know(model);
     const auto open = open_.find(taken.number);
     if (open == open_.end()) return;
-    open->second.model = model;
     call = TakeOut(open, code);
   }
   if (code == StatusCode::OK) {

@@ -33,7 +33,7 @@
 
 namespace front {
 
-using Clock = std::chrono::system_clock;
+using Clock = std::chrono::steady_clock;
 
 // A client's call, as the queue sees it. The object exists until it is ended.
 class Call {
@@ -74,7 +74,7 @@ class CallQueue {
   Taken Take();
   // The engine's answer to a call: a response, or the text of an error.
   void Answered(const Taken& taken, grpc::StatusCode code,
-                const std::string& model, grpc::ByteBuffer body);
+                grpc::ByteBuffer body);
   // The engine has called nothing: Python is asked, and counts the call.
   void NotPlain(Taken taken);
 

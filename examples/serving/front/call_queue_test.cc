@@ -65,7 +65,7 @@ class CallQueueTest : public testing::Test {
     return number;
   }
 
-  CallQueue queue{SomeLimits(), Metrics({0.1, 1})};
+  CallQueue queue{SomeLimits(), Metrics({0.1, 1}, {"m"})};
 };
 
 TEST_F(CallQueueTest, CallsAreAnsweredInTheirOrder) {
@@ -73,7 +73,7 @@ TEST_F(CallQueueTest, CallsAreAnsweredInTheirOrder) {
   for (FakeCall& call : calls) Add(&call);
   for (FakeCall& call : calls) {
     const CallQueue::Taken taken = queue.Take();
-    queue.Answered(taken, StatusCode::OK, "m", Bytes("answer"));
+    queue.Answered(taken, StatusCode::OK, Bytes("answer"));
     EXPECT_EQ(call.how, "answered");
     EXPECT_EQ(call.size, 6u);
   }
@@ -85,7 +85,7 @@ TEST_F(CallQueueTest, CallsAreAnsweredInTheirOrder) {
 TEST_F(CallQueueTest, AnErrorOfTheEngineKeepsItsText) {
   FakeCall call;
   Add(&call);
-  queue.Answered(queue.Take(), StatusCode::INVALID_ARGUMENT, "m",
+  queue.Answered(queue.Take(), StatusCode::INVALID_ARGUMENT,
                  Bytes("not a number"));
   EXPECT_EQ(call.code, StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(call.text, "not a number");
@@ -113,14 +113,14 @@ TEST_F(CallQueueTest, AFullQueueIsSaidAtOnceAndCountsWhatRunsForNobody) {
   FakeCall also_refused;
   Add(&also_refused);
   EXPECT_EQ(also_refused.code, StatusCode::RESOURCE_EXHAUSTED);
-  queue.Answered(taken, StatusCode::OK, "m", Bytes("for nobody"));
+  queue.Answered(taken, StatusCode::OK, Bytes("for nobody"));
   FakeCall accepted;
   Add(&accepted);
   EXPECT_EQ(accepted.ends, 0);
 }
 
 TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
-  CallQueue large({64, 64, 60, 100000}, Metrics({1}));
+  CallQueue large({64, 64, 60, 100000}, Metrics({1}, {"m"}));
   std::vector<std::unique_ptr<FakeCall>> calls;
   const auto add = [&](size_t size) {
     calls.push_back(std::make_unique<FakeCall>());
@@ -135,7 +135,7 @@ TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
             std::string::npos)
       << refused->text;
   EXPECT_EQ(add(65536)->ends, 0);
-  large.Answered(large.Take(), StatusCode::OK, "m", Bytes(""));
+  large.Answered(large.Take(), StatusCode::OK, Bytes(""));
   EXPECT_EQ(add(65537)->ends, 0);
 }
 
@@ -145,7 +145,7 @@ TEST_F(CallQueueTest, ACancelledCallIsNotRun) {
   Add(&second);
   queue.Cancelled(number);
   EXPECT_EQ(first.code, StatusCode::CANCELLED);
-  queue.Answered(queue.Take(), StatusCode::OK, "m", Bytes(""));
+  queue.Answered(queue.Take(), StatusCode::OK, Bytes(""));
   EXPECT_EQ(second.how, "answered");
   queue.Cancelled(number);
   queue.Cancelled(1000);  // of no call
@@ -167,7 +167,7 @@ TEST_F(CallQueueTest, ACallWhoseDeadlineIsUpIsNotRun) {
 }
 
 TEST_F(CallQueueTest, LateCallsEndWhetherTheyWaitOrRun) {
-  CallQueue quick({1, 3, 0.05, 1 << 20}, Metrics({1}));
+  CallQueue quick({1, 3, 0.05, 1 << 20}, Metrics({1}, {"m"}));
   FakeCall runs, waits;
   quick.Add(quick.NextNumber(), &runs, Bytes(kPlain));
   quick.Add(quick.NextNumber(), &waits, Bytes(kPlain));
@@ -178,7 +178,7 @@ TEST_F(CallQueueTest, LateCallsEndWhetherTheyWaitOrRun) {
   quick.EndLateCalls();
   EXPECT_NE(runs.text.find("was running"), std::string::npos);
   EXPECT_NE(waits.text.find("was waiting"), std::string::npos);
-  quick.Answered(taken, StatusCode::OK, "m", Bytes("for nobody"));
+  quick.Answered(taken, StatusCode::OK, Bytes("for nobody"));
   EXPECT_EQ(runs.ends, 1);
 }
 
@@ -197,11 +197,11 @@ TEST_F(CallQueueTest, DrainingRefusesAndClosingEndsAll) {
   EXPECT_NE(queue.Json().find("\"running\": 1, \"waiting\": 0, \"open\": 0"),
             std::string::npos)
       << queue.Json();
-  queue.Answered(taken, StatusCode::OK, "m", Bytes("for nobody"));
+  queue.Answered(taken, StatusCode::OK, Bytes("for nobody"));
   EXPECT_NE(queue.Json().find("\"running\": 0"), std::string::npos);
 }
 
-TEST_F(CallQueueTest, NamesThatNoAnswerHadCountAsNone) {
+TEST_F(CallQueueTest, NamesThatAreNoModelsCountAsNone) {
   FakeCall calls[2];
   const std::string unknown = "\x0a\x05\x0a\x03you";
   queue.Cancelled(Add(&calls[0], unknown));
@@ -214,7 +214,8 @@ TEST_F(CallQueueTest, NamesThatNoAnswerHadCountAsNone) {
 TEST_F(CallQueueTest, EachCallEndsOnce) {
   constexpr int kCalls = 2000;
   // The lanes wait for calls as long as the process lives.
-  CallQueue& busy = *new CallQueue({4, kCalls, 0.001, 1 << 20}, Metrics({1}));
+  CallQueue& busy =
+      *new CallQueue({4, kCalls, 0.001, 1 << 20}, Metrics({1}, {"m"}));
   std::vector<std::unique_ptr<FakeCall>> calls;
   for (int i = 0; i < 4 * kCalls; ++i) {
     calls.push_back(std::make_unique<FakeCall>());
@@ -230,7 +231,7 @@ TEST_F(CallQueueTest, EachCallEndsOnce) {
         if (taken % 3 == 0) {
           busy.NotPlain(std::move(call));
         } else {
-          busy.Answered(call, StatusCode::OK, "m", Bytes("x"));
+          busy.Answered(call, StatusCode::OK, Bytes("x"));
         }
       }
     }).detach();

@@ -82,16 +82,12 @@ void ServeLane(int socket, CallQueue* queue) {
       queue->NotPlain(std::move(taken));
       continue;
     }
-    std::string model(head.model_size, '\0');
     // A small slice has its bytes in itself: they come before it is copied.
     grpc_slice bytes = grpc_slice_malloc(head.size);
-    if (!ReceiveAll(socket, model.data(), model.size()) ||
-        !ReceiveAll(socket, GRPC_SLICE_START_PTR(bytes), head.size)) {
-      return;
-    }
+    if (!ReceiveAll(socket, GRPC_SLICE_START_PTR(bytes), head.size)) return;
     const grpc::Slice body(bytes, grpc::Slice::STEAL_REF);
     taken.request.Clear();
-    queue->Answered(taken, static_cast<grpc::StatusCode>(head.code), model,
+    queue->Answered(taken, static_cast<grpc::StatusCode>(head.code),
                     grpc::ByteBuffer(&body, 1));
   }
 }

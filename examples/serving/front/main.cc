@@ -13,14 +13,13 @@
 // The first line that is said there is "listening PORT", or "error TEXT". The
 // process ends when the control socket is closed.
 
-#include <fcntl.h>
+#include <absl/synchronization/mutex.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -75,10 +74,15 @@ class Options {
   int Whole(const std::string& name) const {
     return static_cast<int>(Number(name));
   }
-  std::vector<double> Numbers(const std::string& name) const {
+  std::vector<std::string> List(const std::string& name) const {
     std::istringstream in(Text(name));
+    std::vector<std::string> parts;
+    for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+    return parts;
+  }
+  std::vector<double> Numbers(const std::string& name) const {
     std::vector<double> numbers;
-    for (std::string part; std::getline(in, part, ',');) {
+    for (const std::string& part : List(name)) {
       numbers.push_back(strtod(part.c_str(), nullptr));
     }
     return numbers;
@@ -108,6 +112,17 @@ std::shared_ptr<grpc::ServerCredentials> Credentials(const Options& options) {
   ssl.pem_key_cert_pairs.push_back(
       {Read(options.Text("tls-key")), Read(options.Text("tls-certificate"))});
   return grpc::SslServerCredentials(ssl);
+}
+
+// gRPC would say of an external acceptor's credentials that all is well.
+bool CanListen(const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  int port = 0;
+  grpc::CallbackGenericService refuses;
+  grpc::ServerBuilder builder;
+  builder.RegisterCallbackGenericService(&refuses);
+  builder.AddListeningPort("127.0.0.1:0", credentials, &port);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  return server != nullptr && port != 0;
 }
 
 // What grpc_front.py says and hears.
@@ -143,8 +158,9 @@ class Control {
   Control control(options.Whole("control"));
   int port = options.Whole("port");
   std::string error;
-  const int listener = Listen(options.Text("host"), &port, &error);
-  if (listener < 0) {
+  const std::vector<int> listeners =
+      Listen(options.Text("host"), &port, &error);
+  if (listeners.empty()) {
     control.Say("error " + error);
     _exit(1);
   }
@@ -156,16 +172,19 @@ class Control {
   grpc::GenericStub python(grpc::CreateCustomChannel(
       options.Text("python"), grpc::InsecureChannelCredentials(),
       python_arguments));
+  const int most_bytes = options.Whole("most-bytes");
   const std::vector<double> lanes = options.Numbers("lanes");  // sockets
-  CallQueue queue({lanes.size(), static_cast<size_t>(options.Whole("queue")),
-                   options.Number("call-timeout"),
-                   static_cast<uint64_t>(options.Number("most-bytes"))},
-                  Metrics(options.Numbers("seconds")));
-  Service service(&queue, &python);
+  CallQueue queue(
+      {lanes.size(), static_cast<size_t>(options.Whole("queue")),
+       options.Number("call-timeout"), static_cast<uint64_t>(most_bytes)},
+      Metrics(options.Numbers("seconds"), options.List("models")));
+  Service service(&queue, &python, static_cast<size_t>(most_bytes));
 
   grpc::ServerBuilder builder;
   builder.RegisterCallbackGenericService(&service);
-  builder.SetMaxReceiveMessageSize(options.Whole("most-bytes"));
+  builder.SetMaxReceiveMessageSize(most_bytes);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.AddChannelArgument("grpc.per_message_decompression", 0);  // inflate.h
   builder.SetMaxSendMessageSize(-1);
   for (const char* name : {"handshake-timeout-ms", "most-streams", "idle-ms"}) {
     static const std::map<std::string, const char*> kArguments = {
@@ -175,9 +194,14 @@ class Control {
     };
     builder.AddChannelArgument(kArguments.at(name), options.Whole(name));
   }
+  const auto credentials = Credentials(options);
+  if (!CanListen(credentials)) {
+    control.Say("error gRPC does not take --tls-key and --tls-certificate");
+    _exit(1);
+  }
   const auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      Credentials(options));
+      credentials);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) {
     control.Say("error gRPC does not start");
@@ -198,7 +222,7 @@ class Control {
     }
   });
   threads.emplace_back([&] {
-    Accept(listener, static_cast<size_t>(options.Whole("max-connections")),
+    Accept(listeners, static_cast<size_t>(options.Whole("max-connections")),
            acceptor.get());
   });
   control.Say("listening " + std::to_string(port));
@@ -224,5 +248,8 @@ int main(int count, char** arguments) {
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
+  // Debian's Abseil would end the process where two mutexes are locked in two
+  // orders, as gRPC may do, and looks for it at each lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   front::Main(front::Options(count, arguments));
 }

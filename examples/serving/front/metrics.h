@@ -20,16 +20,16 @@ namespace front {
 // Not thread-safe.
 class Metrics {
  public:
-  // `bounds` of the histogram's buckets, in seconds, rising.
-  explicit Metrics(std::vector<double> bounds) : bounds_(std::move(bounds)) {}
+  // `bounds` of the histogram's buckets are in seconds, and rise.
+  Metrics(std::vector<double> bounds, const std::vector<std::string>& models)
+      : bounds_(std::move(bounds)) {
+    for (const std::string& model : models) seconds_.try_emplace(model);
+  }
 
-  // Counts an answer. Clients choose names: a name that no answer of the engine
-  // had counts as none.
+  // Counts an answer. Clients make up names: what is not a model counts as
+  // none.
   void Answered(const std::string& model, grpc::StatusCode code,
                 double seconds);
-  // The engine has this model.
-  void Know(const std::string& model) { seconds_.try_emplace(model); }
-
   // [[model, code, count], ...], and [[model, sum, [count of bucket, ...]],
   // ...] of the answers that are OK, as JSON without its outer braces.
   std::string Json() const;

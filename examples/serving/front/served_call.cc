@@ -3,12 +3,27 @@
 
 #include "examples/serving/front/served_call.h"
 
+#include <grpc/support/time.h>
+
+#include <chrono>
 #include <utility>
+
+#include "examples/serving/front/inflate.h"
 
 namespace front {
 namespace {
 
 constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
+// A deadline that is later is none: clients write times that overflow a clock.
+constexpr int64_t kLongestSeconds = 365 * 24 * 3600;
+
+Clock::time_point DeadlineOf(gpr_timespec deadline) {
+  const gpr_timespec left =
+      gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  if (left.tv_sec > kLongestSeconds) return Clock::time_point::max();
+  return Clock::now() + std::chrono::seconds(left.tv_sec) +
+         std::chrono::nanoseconds(left.tv_nsec);
+}
 
 }  // namespace
 
@@ -22,7 +37,7 @@ class PythonCall
       : client_(client), request_(std::move(request)) {}
 
   void Start(std::shared_ptr<PythonCall> self, const std::string& method,
-             Clock::time_point deadline, grpc::GenericStub* python) {
+             gpr_timespec deadline, grpc::GenericStub* python) {
     self_ = std::move(self);
     context_.set_deadline(deadline);
     python->PrepareBidiStreamingCall(&context_, method, {}, this);
@@ -72,8 +87,9 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(
 
 ServedCall::ServedCall(grpc::GenericCallbackServerContext* context,
                        Service* service)
-    : context_(context), service_(service), counts_(!service->closed_) {
-  if (counts_) ++service_->unsent_;
+    : context_(context),
+      service_(service),
+      deadline_(DeadlineOf(context->raw_deadline())) {
   StartRead(&request_);
 }
 
@@ -83,14 +99,39 @@ ServedCall::~ServedCall() {
 
 void ServedCall::OnReadDone(bool ok) {
   if (!ok) {
-    AskPython(nullptr);
-  } else if (context_->method() == kPredict) {
-    const uint64_t number = service_->queue()->NextNumber();
-    number_ = number;
-    service_->queue()->Add(number, this, std::move(request_));
-  } else {
-    AskPython(std::move(request_));
+    if (context_->IsCancelled()) {
+      Finish(grpc::Status::CANCELLED);
+    } else {
+      AskPython(nullptr);  // it says what is wrong
+    }
+    return;
   }
+  counts_ = !service_->closed_;
+  if (counts_) ++service_->unsent_;
+  grpc::ByteBuffer request;
+  request.Swap(&request_);  // a move would copy it, for as long as the call
+  if (!Inflate(&request, service_->most_bytes_)) {
+    Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "the request is not gzip, or has more than " +
+                std::to_string(service_->most_bytes_) +
+                " bytes (--max-request-mb)"});
+    return;
+  }
+  if (context_->method() != kPredict) {
+    AskPython(std::move(request));
+    return;
+  }
+  const uint64_t number = service_->queue()->NextNumber();
+  number_ = number;
+  service_->queue()->Add(number, this, std::move(request));
+  // gRPC keeps this object until this function returns, also if the call has
+  // ended. OnCancel may have come before the queue had the call.
+  bool cancelled = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    cancelled = cancelled_;
+  }
+  if (cancelled) service_->queue()->Cancelled(number);
 }
 
 void ServedCall::Answer(grpc::ByteBuffer response) {
@@ -111,7 +152,7 @@ void ServedCall::AskPython(std::unique_ptr<grpc::ByteBuffer> request) {
     cancelled = cancelled_;
   }
   // This object can be gone as soon as the call has started.
-  call->Start(call, context_->method(), context_->deadline(),
+  call->Start(call, context_->method(), context_->raw_deadline(),
               service_->python());
   if (cancelled) call->Cancel();
 }
@@ -131,13 +172,13 @@ void ServedCall::OnWriteDone(bool ok) {
 }
 
 void ServedCall::OnCancel() {
-  service_->queue()->Cancelled(number_);
   std::shared_ptr<PythonCall> call;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     cancelled_ = true;
     call = python_call_;
   }
+  service_->queue()->Cancelled(number_);
   if (call != nullptr) call->Cancel();
 }
 

@@ -30,8 +30,8 @@ class PythonCall;
 class Service : public grpc::CallbackGenericService {
  public:
   // Both must live longer.
-  Service(CallQueue* queue, grpc::GenericStub* python)
-      : queue_(queue), python_(python) {}
+  Service(CallQueue* queue, grpc::GenericStub* python, size_t most_bytes)
+      : queue_(queue), python_(python), most_bytes_(most_bytes) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
@@ -39,9 +39,10 @@ class Service : public grpc::CallbackGenericService {
   CallQueue* queue() const { return queue_; }
   grpc::GenericStub* python() const { return python_; }
 
-  // From now on, calls that begin are not counted by `unsent`.
+  // From now on, calls that come are not counted by `unsent`.
   void Close() { closed_ = true; }
-  // How many calls have begun, and wait for an answer or for its way to gRPC.
+  // How many calls have a request, and wait for an answer or for its way to
+  // gRPC.
   int unsent() const { return unsent_; }
 
  private:
@@ -49,6 +50,7 @@ class Service : public grpc::CallbackGenericService {
 
   CallQueue* const queue_;
   grpc::GenericStub* const python_;
+  const size_t most_bytes_;  // of a request
   std::atomic<bool> closed_{false};
   std::atomic<int> unsent_{0};
 };
@@ -62,7 +64,7 @@ class ServedCall : public grpc::ServerGenericBidiReactor, public Call {
   void Answer(grpc::ByteBuffer response) override;
   void Fail(grpc::Status status) override { Finish(std::move(status)); }
   void AskPython(grpc::ByteBuffer request) override;
-  Clock::time_point deadline() const override { return context_->deadline(); }
+  Clock::time_point deadline() const override { return deadline_; }
 
   // A message of Python's; PythonCall::Next is called when it has been sent.
   void Send(grpc::ByteBuffer message);
@@ -76,7 +78,8 @@ class ServedCall : public grpc::ServerGenericBidiReactor, public Call {
 
   grpc::GenericCallbackServerContext* const context_;
   Service* const service_;
-  const bool counts_;
+  const Clock::time_point deadline_;
+  bool counts_ = false;  // in Service::unsent
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
   std::atomic<uint64_t> number_{0};  // in the queue

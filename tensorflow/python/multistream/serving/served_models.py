@@ -14,7 +14,7 @@ version or signature that is not published, broken or too large.
 
 import ctypes
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorflow.python.eager import context
@@ -87,7 +87,7 @@ class ServedModels:
 
     def publish(self, model: str, version: int, signatures: Mapping[str, Predictor]) -> None:
         """Answers for a version from now on; for requests without a version, the newest answers."""
-        self.withdraw(model, version)
+        self.withdraw(model, version)()
         self._published[model, version] = dict(signatures)
         predictors = [predictor.handle() for predictor in signatures.values()]
         self._library.TFMS_PublishModel(
@@ -99,10 +99,21 @@ class ServedModels:
             len(predictors),
         )
 
-    def withdraw(self, model: str, version: int) -> None:
-        """Ends that, and returns when no request uses the version."""
-        self._library.TFMS_WithdrawModel(self._models, model.encode(), version)
-        self._published.pop((model, version), None)
+    def withdraw(self, model: str, version: int) -> Callable[[], None]:
+        """Ends that for requests that come later.
+
+        Returns a function, to be called once. It returns when no request uses the version.
+        """
+        predictors = self._published.pop((model, version), None)
+        withdrawn = self._library.TFMS_WithdrawModel(self._models, model.encode(), version)
+
+        def wait() -> None:
+            nonlocal predictors
+            if withdrawn:
+                self._library.TFMS_WaitForRequests(withdrawn)
+            predictors = None  # until now requests have used them
+
+        return wait
 
     def answer(self, connection: socket.socket) -> None:
         """Answers requests through a socket, until its other end is closed."""
@@ -121,6 +132,8 @@ def _library() -> ctypes.CDLL:
     library.TFMS_DeletePredictor.argtypes = [pointer]
     library.TFMS_NewServedModels.restype = pointer
     library.TFMS_PublishModel.argtypes = [pointer, text, number, pointer, pointer, ctypes.c_int]
+    library.TFMS_WithdrawModel.restype = pointer
     library.TFMS_WithdrawModel.argtypes = [pointer, text, number]
+    library.TFMS_WaitForRequests.argtypes = [pointer]
     library.TFMS_AnswerRequests.argtypes = [pointer, ctypes.c_int]
     return library

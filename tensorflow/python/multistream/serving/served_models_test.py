@@ -89,12 +89,11 @@ class Lane:
         return found
     def __call__(self, request):
         self.near.sendall(struct.pack("=Q", len(request)) + request)
-        code, model_size, size = struct.unpack("=iIQ", self.receive(16))
-        model, body = self.receive(model_size).decode(), self.receive(size)
+        code, size = struct.unpack("=qQ", self.receive(16))
+        body = self.receive(size)
         if code == served_models.ASK_PYTHON:
-            check((model, body) == ("", b""), "nothing beside the code")
+            check(body == b"", "nothing beside the code")
             return None
-        check(model == "m", "the model's name")
         if code:
             error = tf.compat.v1.errors.exception_type_from_error_code(code)
             raise error(None, None, body.decode())
@@ -217,9 +216,14 @@ def test_versions_come_and_go_under_load() -> None:
         served(model.scores, 2)
         check(version_of(lane(asked)) == 3, "the newest")
         check(version_of(lane(request(version=2, x=x, ids=ids))) == 2, "the one that is named")
-        models.withdraw("m", 3)
-        models.withdraw("m", 3)
-        models.withdraw("unknown", 1)
+        wait = models.withdraw("m", 3)
+        check(lane(request(version=3, x=x, ids=ids)) is None, "at once")
+        served(model.scores, 3)  # again, before the first one's requests have ended
+        wait()
+        check(version_of(lane(asked)) == 3, "the second one stays")
+        models.withdraw("m", 3)()
+        models.withdraw("m", 3)()
+        models.withdraw("unknown", 1)()
         check(version_of(lane(asked)) == 2, "the one before")
         check(lane(request(version=3, x=x, ids=ids)) is None, "withdrawn")
         ended, seen = threading.Event(), set()
@@ -235,16 +239,16 @@ def test_versions_come_and_go_under_load() -> None:
         for version in range(10, 22):
             served(model.scores, version)
             gone = weakref.ref(kept[-2])
-            models.withdraw("m", version - 1 if version > 10 else 2)
+            models.withdraw("m", version - 1 if version > 10 else 2)()
             del kept[-2]
             gc.collect()
             check(gone() is None, "nothing keeps a version that is withdrawn")
         ended.set()
         for c in clients: c.join()
         check(len(seen) > 3, "several versions have answered")
-        models.withdraw("m", 21)
+        models.withdraw("m", 21)()
         check(version_of(lane(asked)) == 1, "the first")
-        models.withdraw("m", 1)
+        models.withdraw("m", 1)()
         check(lane(asked) is None, "none is left")
         lane.close()
     """)

@@ -7,8 +7,7 @@
 // a time:
 //
 //   front -> engine   RequestHead, a PredictRequest
-//   engine -> front   AnswerHead, the model's name, a PredictResponse or the
-//                     text of an error
+//   engine -> front   AnswerHead, a PredictResponse or the text of an error
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_FRONT_FRAMES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_FRONT_FRAMES_H_
@@ -23,13 +22,12 @@ struct RequestHead {
 };
 
 struct AnswerHead {
-  int32_t code;  // of gRPC's status
-  uint32_t model_size;
+  int64_t code;  // of gRPC's status
   uint64_t size;
 };
 
 // A code: the engine called nothing, and Python is to answer the request.
-inline constexpr int32_t kAskPython = -1;
+inline constexpr int64_t kAskPython = -1;
 
 }  // namespace tensorflow::multistream
 

@@ -55,9 +55,8 @@ bool SendAll(int socket, iovec* parts, size_t count) {
 }
 
 // Without an answer, Python is to answer.
-bool SendAnswer(int socket, std::optional<Prediction> answer,
-                absl::string_view model) {
-  AnswerHead head = {kAskPython, 0, 0};
+bool SendAnswer(int socket, std::optional<Prediction> answer) {
+  AnswerHead head = {kAskPython, 0};
   std::string body;
   if (answer.has_value()) {
     body = std::move(answer->bytes);
@@ -65,13 +64,10 @@ bool SendAnswer(int socket, std::optional<Prediction> answer,
         body.size() > kLongestMessage) {
       body.resize(kLongestMessage);
     }
-    head = {static_cast<int32_t>(answer->code),
-            static_cast<uint32_t>(model.size()), body.size()};
+    head = {static_cast<int64_t>(answer->code), body.size()};
   }
-  iovec parts[] = {{&head, sizeof head},
-                   {const_cast<char*>(model.data()), head.model_size},
-                   {body.data(), body.size()}};
-  return SendAll(socket, parts, 3);
+  iovec parts[] = {{&head, sizeof head}, {body.data(), body.size()}};
+  return SendAll(socket, parts, 2);
 }
 
 }  // namespace
@@ -84,17 +80,20 @@ void ServedModels::Publish(absl::string_view model, int64_t version,
   models_[std::string(model)][version] = std::move(published);
 }
 
-void ServedModels::Withdraw(absl::string_view model, int64_t version) {
-  std::shared_ptr<Version> withdrawn;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto versions = models_.find(model);
-    if (versions == models_.end()) return;
-    const auto found = versions->second.find(version);
-    if (found == versions->second.end()) return;
-    withdrawn = std::move(found->second);
-    versions->second.erase(found);
-  }
+ServedModels::Withdrawn ServedModels::Withdraw(absl::string_view model,
+                                               int64_t version) {
+  absl::MutexLock lock(&mutex_);
+  const auto versions = models_.find(model);
+  if (versions == models_.end()) return nullptr;
+  const auto found = versions->second.find(version);
+  if (found == versions->second.end()) return nullptr;
+  Withdrawn withdrawn = std::move(found->second);
+  versions->second.erase(found);
+  return withdrawn;
+}
+
+void ServedModels::WaitForRequests(const Withdrawn& withdrawn) {
+  if (withdrawn == nullptr) return;
   // Requests that have found the version hold it, for reading.
   absl::MutexLock lock(&withdrawn->used);
   withdrawn->signatures.clear();
@@ -138,7 +137,7 @@ void ServedModels::Answer(int socket) {
     PredictRequest request;
     std::optional<Prediction> answer;
     if (request.Read({bytes.get(), head.size})) answer = Predict(request);
-    if (!SendAnswer(socket, std::move(answer), request.model)) return;
+    if (!SendAnswer(socket, std::move(answer))) return;
     if (room > kKeptBytes) {
       bytes.reset();
       room = 0;

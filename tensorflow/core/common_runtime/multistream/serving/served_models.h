@@ -33,21 +33,27 @@ class ServedModels {
   // By name. A request without a name asks for "serving_default".
   using Signatures = std::map<std::string, const Predictor*, std::less<>>;
 
-  // The signatures' predictors live until the version is withdrawn.
+  // The signatures' predictors live until the version is withdrawn, and
+  // WaitForRequests has returned. The version was not published before, or was
+  // withdrawn.
   void Publish(absl::string_view model, int64_t version, Signatures signatures);
-  // Returns when no request uses the version. Versions that were not published
-  // are ignored.
-  void Withdraw(absl::string_view model, int64_t version);
+
+  struct Version {
+    Signatures signatures;
+    absl::Mutex used;  // for reading, by requests
+  };
+  using Withdrawn = std::shared_ptr<Version>;
+
+  // Requests that come later do not find the version. Null if there is none.
+  Withdrawn Withdraw(absl::string_view model, int64_t version);
+  // Returns when no request uses the version.
+  static void WaitForRequests(const Withdrawn& withdrawn);
 
   // Answers the requests that come through a socket, one after another, until
   // its other end is closed.
   void Answer(int socket);
 
  private:
-  struct Version {
-    Signatures signatures;
-    absl::Mutex used;  // for reading, by requests
-  };
   using Versions = std::map<int64_t, std::shared_ptr<Version>>;
 
   // Nothing if Python is to answer.

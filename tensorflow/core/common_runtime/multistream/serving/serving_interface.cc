@@ -217,10 +217,19 @@ void TFMS_PublishModel(ServedModels* models, const char* model, int64_t version,
   models->Publish(model, version, std::move(published));
 }
 
+// Give the result to TFMS_WaitForRequests. Null if there is no such version.
+ServedModels::Withdrawn* TFMS_WithdrawModel(ServedModels* models,
+                                            const char* model,
+                                            int64_t version) {
+  ServedModels::Withdrawn withdrawn = models->Withdraw(model, version);
+  if (withdrawn == nullptr) return nullptr;
+  return new ServedModels::Withdrawn(std::move(withdrawn));
+}
+
 // Call without the GIL: waits for the requests that use the version.
-void TFMS_WithdrawModel(ServedModels* models, const char* model,
-                        int64_t version) {
-  models->Withdraw(model, version);
+void TFMS_WaitForRequests(ServedModels::Withdrawn* withdrawn) {
+  ServedModels::WaitForRequests(*withdrawn);
+  delete withdrawn;
 }
 
 // Call without the GIL: returns when the other end of the socket is closed.
