@@ -32,16 +32,15 @@ class Figures(NamedTuple):
     """What a front says of its calls, those that Python answers left out.
 
     `open` calls run or wait; `unsent` are those whose answer is not with gRPC, of all methods, and
-    after `close` only those that had begun. `calls` has counts by model and status, `seconds` by
-    model the sum, and the counts of the buckets of SECONDS and of what is above them.
+    after `close` only those that had begun. `answers` has, by model and status, the sum of their
+    seconds, and the counts of the buckets of SECONDS and of what is above them.
     """
 
     running: int = 0
     waiting: int = 0
     open: int = 0
     unsent: int = 0
-    calls: tuple[tuple[str, str, int], ...] = ()
-    seconds: tuple[tuple[str, float, list[int]], ...] = ()
+    answers: tuple[tuple[str, str, float, list[int]], ...] = ()
 
 
 class Front:
@@ -97,6 +96,10 @@ class Front:
         for near, _ in lanes:
             threading.Thread(target=models.answer, args=(near,), name="lane", daemon=True).start()
 
+    def process(self) -> int:
+        """Its number."""
+        return self._process.pid
+
     async def ended(self) -> None:
         """Returns when the process has ended."""
         while self._process.poll() is None:
@@ -116,7 +119,7 @@ class Front:
             self._say("stats")
             try:
                 found = json.loads(self._lines.readline())
-                found["calls"] = tuple((m, _CODES[c], n) for m, c, n in found["calls"])
+                found["answers"] = tuple((m, _CODES[c], *rest) for m, c, *rest in found["answers"])
                 self._figures = Figures(**found)
             except (OSError, ValueError):
                 self._figures = self._figures._replace(running=0, waiting=0, open=0, unsent=0)

@@ -247,7 +247,11 @@ def test_health_and_metrics(server: Server, saved: Saved) -> None:
     failure(lambda: server.predictions.Predict(request("nobody"), timeout=20))
     assert server.calls("Predict", "OK") == before + 1
     _, text = server.rest("/metrics")
-    assert 'model_server_call_seconds_bucket{le="0.001",method="Predict",model="toy"}' in text
+    assert 'seconds_bucket{le="0.001",method="Predict",model="toy",status="OK"}' in text
+    assert server.total("model_server_call_seconds_count") == server.total(
+        "model_server_calls_total"
+    )
+    assert server.total("process_resident_memory_bytes") > 1 << 20
     assert 'model_server_version_served{model="toy",version="2"} 1.0' in text
     assert server.total("model_server_group_bytes_in_use") > 0
     assert server.total("model_server_calls_in_flight") == 0

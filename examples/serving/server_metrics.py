@@ -13,7 +13,7 @@ import prometheus_client
 import tensorflow as tf
 from call_queue import CallQueue
 from grpc_front import SECONDS, Figures, Front
-from model_versions import Models
+from model_versions import Models, State
 from prometheus_client import core
 
 # Field of tf.cuda.stream_stats(), whether it only grows, and what it is.
@@ -28,9 +28,14 @@ _GROUP_FIGURES = (
     ("bytes_in_use", False, "Memory that the group's allocator has handed out."),
     ("peak_bytes_in_use", False, "The most that bytes_in_use has been."),
     ("bytes_limit", False, "Memory that the group's allocator may hand out."),
-    ("longest_launch_wait_micros", False, "The longest wait for a thread that launches."),
+    (
+        "longest_launch_wait_micros",
+        False,
+        "The longest wait for a thread that launches, in this minute and the last one.",
+    ),
 )
 _FRONT_METHOD = "Predict"
+_Labels = tuple[str, str, str]  # model, method, status
 
 
 class _Histogram:
@@ -38,9 +43,9 @@ class _Histogram:
         self.sum = 0.0
         self.counts = [0] * (len(SECONDS) + 1)
 
-    def add(self, seconds: float) -> None:
-        self.sum += seconds
-        self.counts[bisect.bisect_left(SECONDS, seconds)] += 1
+    def add(self, total: float, counts: list[int]) -> None:
+        self.sum += total
+        self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
 
 
 class ServerMetrics:
@@ -52,9 +57,15 @@ class ServerMetrics:
         self.front: Front | None = None
         self._queue = queue
         self._models = models
-        self._answered: collections.Counter[tuple[str, str, str]] = collections.Counter()
-        self._seconds: dict[tuple[str, str], _Histogram] = {}
+        self._answered: dict[_Labels, _Histogram] = collections.defaultdict(_Histogram)
         self.registry.register(self)
+        # Memory, CPU time and open files, of this process and of the front's.
+        prometheus_client.ProcessCollector(registry=self.registry)
+        prometheus_client.ProcessCollector(
+            "model_server_front",
+            lambda: self.front.process() if self.front is not None else "none",
+            registry=self.registry,
+        )
 
     @property
     def in_flight(self) -> int:
@@ -66,18 +77,15 @@ class ServerMetrics:
 
         `model` is empty if no such model is served, as anybody may make up names.
         """
-        self._answered[model, method, status] += 1
-        if status == "OK":
-            histogram = self._seconds.setdefault((model, method), _Histogram())
-            histogram.add(seconds)
+        histogram = self._answered[model, method, status]
+        histogram.sum += seconds
+        histogram.counts[bisect.bisect_left(SECONDS, seconds)] += 1
 
     def statuses(self) -> dict[str, int]:
         """How many calls were answered with each status."""
         found: collections.Counter[str] = collections.Counter()
-        for (_, _, status), count in self._answered.items():
-            found[status] += count
-        for _, status, count in self._of_front().calls:
-            found[status] += count
+        for (_, _, status), histogram in self._all_answered(self._of_front()).items():
+            found[status] += sum(histogram.counts)
         return found
 
     def _of_front(self) -> Figures:
@@ -106,10 +114,19 @@ class ServerMetrics:
             "1 for each version that is served.",
             labels=("model", "version"),
         )
+        failed = core.GaugeMetricFamily(
+            "model_server_version_failed",
+            "1 for each version that could not be loaded; its error is told by GetModelStatus.",
+            labels=("model", "version"),
+        )
         for model in self._models:
-            for version in model.served():
-                served.add_metric((model.name, str(version)), 1)
+            for version in model.statuses():
+                if version.state is State.AVAILABLE:
+                    served.add_metric((model.name, str(version.number)), 1)
+                elif version.error:
+                    failed.add_metric((model.name, str(version.number)), 1)
         yield served
+        yield failed
         groups = tf.cuda.stream_stats()
         for field, grows, what in _GROUP_FIGURES:
             kind = core.CounterMetricFamily if grows else core.GaugeMetricFamily
@@ -118,32 +135,32 @@ class ServerMetrics:
                 family.add_metric((str(group.gpu), str(group.group)), getattr(group, field))
             yield family
 
+    def _all_answered(self, front: Figures) -> dict[_Labels, _Histogram]:
+        found: dict[_Labels, _Histogram] = collections.defaultdict(_Histogram)
+        for labels, histogram in self._answered.items():
+            found[labels].add(histogram.sum, histogram.counts)
+        for model, status, total, counts in front.answers:
+            found[model, _FRONT_METHOD, status].add(total, counts)
+        return found
+
     def _of_calls(self, front: Figures) -> Iterator[Any]:
+        of_calls = ("model", "method", "status")
         calls = core.CounterMetricFamily(
             "model_server_calls",
             "Calls that were answered. The model is empty where it is not one that is served.",
-            labels=("model", "method", "status"),
+            labels=of_calls,
         )
-        answered = self._answered.copy()
-        for model, status, count in front.calls:
-            answered[model, _FRONT_METHOD, status] += count
-        for labels, count in answered.items():
-            calls.add_metric(labels, count)
-        yield calls
         seconds = core.HistogramMetricFamily(
             "model_server_call_seconds",
-            "Time from a request's arrival to its answer, in seconds, of calls that succeeded.",
-            labels=("model", "method"),
+            "Time from a request's arrival to its answer, in seconds.",
+            labels=of_calls,
         )
-        histograms = {labels: (x.sum, x.counts) for labels, x in self._seconds.items()}
-        for model, of_front, counts in front.seconds:
-            of_python, more = histograms.get((model, _FRONT_METHOD), (0.0, [0] * len(counts)))
-            added = [a + b for a, b in zip(counts, more, strict=True)]
-            histograms[model, _FRONT_METHOD] = (of_front + of_python, added)
         bounds = (*map(str, SECONDS), "+Inf")
-        for of_model, (total, counts) in histograms.items():
-            buckets = list(zip(bounds, itertools.accumulate(counts), strict=True))
-            seconds.add_metric(of_model, buckets, total)
+        for labels, histogram in self._all_answered(front).items():
+            calls.add_metric(labels, sum(histogram.counts))
+            buckets = list(zip(bounds, itertools.accumulate(histogram.counts), strict=True))
+            seconds.add_metric(labels, buckets, histogram.sum)
+        yield calls
         yield seconds
 
     def describe(self) -> list[Any]:

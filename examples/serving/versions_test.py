@@ -14,8 +14,10 @@ import model_versions
 import numpy as np
 import pytest
 import tensorflow as tf
+from call_queue import CallQueue
 from loaded_model import LoadedModel
-from model_versions import Model, State
+from model_versions import Model, Models, State
+from server_metrics import ServerMetrics
 from serving_error import ServingError
 from serving_kit import FOREVER, FRONT, REST_PREDICT, Saved, Server, request, slow, until
 from tensorflow_serving.apis import get_model_status_pb2, prediction_log_pb2
@@ -153,6 +155,21 @@ def test_the_newest_versions_are_served(folder: Folder) -> None:
     assert folder.poll(1, 2, 10) == [2, 10]
     with pytest.raises(ServingError, match="version 1 of model 'toy' is not served; 2, 10 is"):
         folder.model.acquire(1)
+
+
+def test_version_that_does_not_load_is_a_metric(folder: Folder) -> None:
+    folder.poll(1)
+    folder.broken = {2}
+    folder.poll(2)
+    metrics = ServerMetrics(CallQueue(1, 1), Models({"toy": folder.model}, 1))
+    text = metrics.text().decode()
+    assert 'model_server_version_served{model="toy",version="1"} 1.0' in text
+    assert 'model_server_version_failed{model="toy",version="2"} 1.0' in text
+    folder.broken = set()
+    folder.poll(3)
+    text = metrics.text().decode()
+    assert 'model_server_version_served{model="toy",version="3"} 1.0' in text
+    assert 'served{model="toy",version="1"}' not in text
 
 
 def test_version_that_does_not_load_leaves_the_old_one(folder: Folder) -> None:

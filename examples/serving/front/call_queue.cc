@@ -229,7 +229,7 @@ std::string CallQueue::Json() {
   std::lock_guard<std::mutex> lock(mutex_);
   std::ostringstream out;
   out << "\"running\": " << running_ << ", \"waiting\": " << waiting_.size()
-      << ", \"open\": " << open_.size() << ", " << metrics_.Json();
+      << ", \"open\": " << open_.size() << ", \"answers\": " << metrics_.Json();
   return out.str();
 }
 

@@ -10,10 +10,7 @@ namespace front {
 
 void Metrics::Answered(const std::string& model, grpc::StatusCode code,
                        double seconds) {
-  const auto known = seconds_.find(model);
-  ++calls_[{known == seconds_.end() ? "" : model, code}];
-  if (code != grpc::StatusCode::OK || known == seconds_.end()) return;
-  Histogram& histogram = known->second;
+  Histogram& histogram = answers_[{models_.count(model) ? model : "", code}];
   histogram.counts.resize(bounds_.size() + 1);
   histogram.sum += seconds;
   ++histogram.counts[std::lower_bound(bounds_.begin(), bounds_.end(), seconds) -
@@ -25,17 +22,10 @@ std::string Metrics::Json() const {
   std::ostringstream out;
   out.precision(17);
   const char* comma = "";
-  out << "\"calls\": [";
-  for (const auto& [of, count] : calls_) {
-    out << comma << "[\"" << of.first << "\", " << of.second << ", " << count
-        << "]";
-    comma = ", ";
-  }
-  comma = "";
-  out << "], \"seconds\": [";
-  for (const auto& [model, histogram] : seconds_) {
-    if (histogram.counts.empty()) continue;
-    out << comma << "[\"" << model << "\", " << histogram.sum << ", [";
+  out << "[";
+  for (const auto& [of, histogram] : answers_) {
+    out << comma << "[\"" << of.first << "\", " << of.second << ", "
+        << histogram.sum << ", [";
     comma = "";
     for (const int64_t count : histogram.counts) {
       out << comma << count;

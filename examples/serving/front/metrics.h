@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,16 +23,14 @@ class Metrics {
  public:
   // `bounds` of the histogram's buckets are in seconds, and rise.
   Metrics(std::vector<double> bounds, const std::vector<std::string>& models)
-      : bounds_(std::move(bounds)) {
-    for (const std::string& model : models) seconds_.try_emplace(model);
-  }
+      : bounds_(std::move(bounds)), models_(models.begin(), models.end()) {}
 
   // Counts an answer. Clients make up names: what is not a model counts as
   // none.
   void Answered(const std::string& model, grpc::StatusCode code,
                 double seconds);
-  // [[model, code, count], ...], and [[model, sum, [count of bucket, ...]],
-  // ...] of the answers that are OK, as JSON without its outer braces.
+
+  // [[model, code, sum of seconds, [count of bucket, ...]], ...], as JSON.
   std::string Json() const;
 
  private:
@@ -41,8 +40,8 @@ class Metrics {
   };
 
   const std::vector<double> bounds_;
-  std::map<std::pair<std::string, int>, int64_t> calls_;
-  std::map<std::string, Histogram> seconds_;
+  const std::set<std::string> models_;
+  std::map<std::pair<std::string, int>, Histogram> answers_;
 };
 
 }  // namespace front

@@ -39,8 +39,9 @@ class StreamGroupStats:
       steps_waiting: parts of the group's steps that are waiting now for a thread to launch their
         ops.
       longest_launch_wait_micros: the longest time, in microseconds, that a part of a step has
-        waited (or is waiting) for a thread, or an op's launch for a lock of the CUDA driver. Watch
-        this one in an alarm: milliseconds under full load, never a second.
+        waited (or is waiting) for a thread, or an op's launch for a lock of the CUDA driver, in
+        this minute and the last one. Watch this one in an alarm: milliseconds under full load,
+        never a second.
       steps_replayed: steps that were launched as one recording (`TF_MULTI_STREAM_CAPTURE`).
       pieces_replayed: pieces of other steps that were launched as a recording
         (`TF_MULTI_STREAM_CAPTURE_PIECES`).

@@ -8,10 +8,12 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_COUNTERS_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
+#include "tensorflow/core/common_runtime/multistream/stream/recent_maximum.h"
 
 namespace tensorflow::multistream {
 
@@ -32,7 +34,9 @@ class GroupCounters {
   // their ops. May be negative.
   void NoteStepsWaiting(int steps) { steps_waiting_.Add(steps); }
   // A step waited for `nanos` for a thread or for a lock of the CUDA driver.
-  void NoteLaunchWait(int64_t nanos) { longest_launch_wait_.Raise(nanos); }
+  void NoteLaunchWait(int64_t nanos) {
+    longest_launch_wait_.Note(nanos / 1000, Minute());
+  }
   // A recorded step, or piece of a step, was launched.
   void NoteReplay(bool is_piece, bool with_branches) {
     (is_piece ? pieces_ : replays_).Add(1);
@@ -63,7 +67,7 @@ class GroupCounters {
     stats->bytes_held = bytes_held_.value();
     stats->peak_bytes_held = peak_bytes_held_.value();
     stats->steps_waiting = steps_waiting_.value();
-    stats->longest_launch_wait_micros = longest_launch_wait_.value() / 1000;
+    stats->longest_launch_wait_micros = longest_launch_wait_.value(Minute());
     stats->steps_replayed = replays_.value();
     stats->pieces_replayed = pieces_.value();
     stats->replays_with_branches = branched_.value();
@@ -90,9 +94,16 @@ class GroupCounters {
     std::atomic<int64_t> value_{0};
   };
 
+  static int64_t Minute() {
+    return std::chrono::duration_cast<std::chrono::minutes>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+
   Counter waits_, events_;
   Counter tensors_held_, bytes_held_, peak_bytes_held_;
-  Counter steps_waiting_, longest_launch_wait_;  // the wait in nanoseconds
+  Counter steps_waiting_;
+  RecentMaximum longest_launch_wait_;  // in microseconds
   Counter replays_, pieces_, branched_, polled_, verified_;
   Counter recordings_made_, recordings_, recording_bytes_;
   Counter longest_recording_;  // in nanoseconds

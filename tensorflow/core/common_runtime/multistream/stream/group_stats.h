@@ -49,10 +49,10 @@ struct StreamGroupStats {
   // ops. If the number stays high, there are more clients than the cores and
   // groups can serve.
   int64_t steps_waiting = 0;
-  // The longest time that a closure has waited for a thread (closures that
-  // still wait count), or that an op's launch has waited for a lock of the CUDA
-  // driver. Watch this value with an alarm: milliseconds are normal under full
-  // load, a second never is.
+  // The longest time, in this minute and the last one, that a closure has
+  // waited for a thread (closures that still wait count), or that an op's
+  // launch has waited for a lock of the CUDA driver. Watch this value with an
+  // alarm: milliseconds are normal under full load, a second never is.
   int64_t longest_launch_wait_micros = 0;
   // Steps launched as one recording (TF_MULTI_STREAM_CAPTURE), and pieces of
   // other steps (TF_MULTI_STREAM_CAPTURE_PIECES). Of both: with
