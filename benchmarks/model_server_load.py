@@ -112,10 +112,13 @@ def save(name: str, size: str, folder: str) -> None:
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU time that a process and the processes that it has started have used."""
-    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    tasks = pathlib.Path(f"/proc/{process}/task").glob("*/children")
-    children = [int(child) for task in tasks for child in task.read_text().split()]
+    """CPU time that a process and its children have used; 0 if it has ended."""
+    try:
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        tasks = pathlib.Path(f"/proc/{process}/task").glob("*/children")
+        children = [int(child) for task in tasks for child in task.read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
     own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return own + sum(map(cpu_seconds, children))
 

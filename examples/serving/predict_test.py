@@ -122,6 +122,14 @@ def changed(**fields: Any) -> Any:
     return asked
 
 
+def of_values(count: int) -> Any:
+    """A request whose tensor has as many values."""
+    asked = request(x=X)
+    asked.inputs["x"].ClearField("tensor_content")
+    asked.inputs["x"].float_val.extend([1.0] * count)
+    return asked
+
+
 def of_shape(*sizes: int) -> Any:
     """A request with a few bytes that stand for a tensor of any size."""
     asked = request(x=np.float32(1))
@@ -148,6 +156,7 @@ def of_version(**version: Any) -> Any:
         (request(x=X[:, 1:]), INVALID, "has shape (1, 7), and signature serving_default takes"),
         (request(x=X, z=[1.0]), INVALID, "has no input 'z'. It takes x: float32"),
         (changed(tensor_content=b"123"), INVALID, "input 'x'"),
+        (of_values(9), INVALID, "'x' has 9 values, and its shape [1, 8] has 8"),
         *((changed(dtype=number), INVALID, f"has dtype {number}") for number in (0, 20, 120)),
         (of_shape(1 << 38, 8), EXHAUSTED, "--max-request-mb"),
         (of_shape(*[1 << 62] * 254), EXHAUSTED, f"takes {1 << 63} bytes or more, above the limit"),
@@ -179,7 +188,7 @@ def text(values: Any) -> Any:
         ("toy/versions/7:predict", {"inputs": 1}, 404, "version 7"),
         ("toy/versions/x", None, 404, "'x'"),
         ("toy:classify", {"examples": []}, 501, "Classify"),
-        ("toy:predict", None, 404, "toy:predict"),
+        *((f"toy{at}:predict", None, 405, "it is asked by POST") for at in ("", "/versions/1")),
         *(
             ("toy:predict", body, 400, says)
             for body, says in (
@@ -195,6 +204,8 @@ def text(values: Any) -> Any:
                 (slow(10**20), "'n' has 100000000000000000000, and int32 is from -2147483648 to"),
                 (slow(-(10**90)), "(92 characters)"),
                 ({"inputs": [[10**400] * 8]}, "'x' has 1000"),
+                ({"inputs": [[1e39] * 8]}, "'x' has 1e+39, which is out of range"),
+                ({"inputs": [[0, -(10**39)] * 4]}, "'x' has -1e+39, which is out of range"),
                 ({"inputs": [[None] * 8]}, "'x' has values that are no num"),
                 ({"inputs": [[True] * 8]}, "'x' has booleans"),
                 ({"instances": [1], "signature_name": "slow"}, "shape"),

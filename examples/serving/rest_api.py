@@ -27,6 +27,9 @@ from tensorflow_serving.apis import get_model_metadata_pb2
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
+_VERBS = (":predict", ":classify", ":regress")
+
+
 class RestApi:
     """The application that answers HTTP requests, within `memory` and the options' limits."""
 
@@ -39,9 +42,9 @@ class RestApi:
         version = model + "/versions/{version}"
         routes = [Route("/metrics", self._metrics, methods=["GET"])]
         for path in (version, model):
-            for verb in ("predict", "classify", "regress"):
-                handler = self._predict if verb == "predict" else self._refuse
-                routes.append(Route(f"{path}:{verb}", _answered(handler), methods=["POST"]))
+            for verb in _VERBS:
+                handler = self._predict if verb == ":predict" else self._refuse
+                routes.append(Route(path + verb, _answered(handler), methods=["POST"]))
             routes.append(Route(f"{path}/metadata", _answered(self._metadata), methods=["GET"]))
             routes.append(Route(path, _answered(self._status), methods=["GET"]))
         self.application = Starlette(
@@ -55,6 +58,8 @@ class RestApi:
 
     async def _status(self, request: Request) -> Response:
         name = request.path_params["name"]
+        if request.url.path.endswith(_VERBS):
+            raise HTTPException(405, "it is asked by POST", {"allow": "POST"})
         with self._calls.counted(name, "GetModelStatus"):
             found = status(self._calls.models.model(name), _version_of(request))
             fields = json_format.MessageToDict(
@@ -157,7 +162,9 @@ def _answered(handler: Callable[[Request], Awaitable[Response]]) -> _Handler:
 
 async def _other_error(request: Request, error: Any) -> Response:
     what = f"{request.method} {request.url.path[:200]}"
-    return _error_response(error.status_code, f"{what}: {error.detail}")
+    response = _error_response(error.status_code, f"{what}: {error.detail}")
+    response.headers.update(error.headers or {})
+    return response
 
 
 def _error_response(code: int, message: str) -> Response:

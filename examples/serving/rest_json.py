@@ -162,10 +162,15 @@ class _Numbers:
                 limits = np.iinfo(wanted)
                 for number in (array.min(), array.max()):
                     self._check_limits(int(number), limits)
-        if wanted.kind in "fcV":
-            array = array.astype(np.float64)  # as JSON's numbers are, however they are written
-        with np.errstate(over="ignore"):
+        if wanted.kind not in "fcV":
             return array.astype(wanted)
+        array = array.astype(np.float64)  # as JSON's numbers are, however they are written
+        with np.errstate(over="ignore"):
+            found = array.astype(wanted)
+        infinite = np.isinf(found.astype(np.complex128)) & np.isfinite(array)
+        if infinite.any():
+            raise self._error(f"has {float(array[infinite].flat[0])}, which is out of range")
+        return found
 
     def check(self) -> None:
         """ServingError if the input takes numbers, and all values of all parts are booleans."""

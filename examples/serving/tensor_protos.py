@@ -48,6 +48,13 @@ def array_of(proto: tensor_pb2.TensorProto, name: str, most_bytes: int) -> Any:
             f"input {name!r} takes {min(size, 1 << 63)} bytes or more, above the limit of "
             f"{most_bytes} (--max-request-mb), by its shape {shape}."
         )
+    if not proto.tensor_content and not dtype.is_quantized:
+        given = sum(len(x) for field, x in proto.ListFields() if field.name.endswith("_val"))
+        given //= 2 if dtype.is_complex else 1
+        if given > math.prod(shape):
+            raise invalid(
+                f"input {name!r} has {given} values, and its shape {shape} has {math.prod(shape)}."
+            )
     try:
         array = _array(proto, shape)
     except (TypeError, ValueError, IndexError, OverflowError) as error:
