@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import example_calls
 import grpc
 import tensorflow as tf
 from google.protobuf import wrappers_pb2
@@ -19,17 +20,19 @@ from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
 from model_versions import Model, Version
-from predict_calls import Calls, no_such_method
+from predict_calls import Calls
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid
 from tensor_protos import array_of
 from tensorflow.python.multistream.serving.served_models import ServedModels
 from tensorflow_serving.apis import (
+    classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
+    regression_pb2,
 )
 
 _MOST_STREAMS = 1024
@@ -50,7 +53,7 @@ def _answered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Answers Predict and GetModelMetadata; an input may take `most_bytes`."""
+    """Answers PredictionService's calls; an input of Predict may take `most_bytes`."""
 
     def __init__(self, calls: Calls, most_bytes: int) -> None:
         self._calls = calls
@@ -86,6 +89,48 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         return await self._calls.predict(spec.name, version_of(spec), work, seconds)
 
     @_answered
+    async def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Classifies tf.Examples."""
+        response = classification_pb2.ClassificationResponse()
+        return await self._of_examples("Classify", request, response, context)
+
+    @_answered
+    async def Regress(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Gives a number for each of some tf.Examples."""
+        response = regression_pb2.RegressionResponse()
+        return await self._of_examples("Regress", request, response, context)
+
+    async def _of_examples(self, method: str, request: Any, response: Any, context: Any) -> Any:
+        spec = request.model_spec
+        result = example_calls.classify if method == "Classify" else example_calls.regress
+
+        def work(held: Version) -> Any:
+            examples = example_calls.serialized(request.input)
+            response.result.CopyFrom(result(held, spec.signature_name, examples))
+            example_calls.name_model(response.model_spec, spec.name, held, spec.signature_name)
+            return response
+
+        seconds = context.time_remaining()
+        return await self._calls.predict(spec.name, version_of(spec), work, seconds, method)
+
+    @_answered
+    async def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Classifies tf.Examples and gives numbers for them, by signatures of one model."""
+        specs = [task.model_spec for task in request.tasks]
+        if not specs:
+            raise invalid("the request has no tasks.")
+        name, version = specs[0].name, version_of(specs[0])
+        if any(spec.name != name or version_of(spec) != version for spec in specs):
+            raise invalid("the tasks are not all of one model and one version.")
+
+        def work(held: Version) -> Any:
+            examples = example_calls.serialized(request.input)
+            return example_calls.infer(held, request.tasks, examples)
+
+        seconds = context.time_remaining()
+        return await self._calls.predict(name, version, work, seconds, "MultiInference")
+
+    @_answered
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which signatures a model has."""
         spec = request.model_spec
@@ -96,18 +141,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             if not request.metadata_field:
                 raise invalid("metadata_field is empty; it may be signature_def.")
             return metadata(self._calls.models.model(spec.name), version_of(spec))
-
-
-def _refuse(method: str) -> Any:
-    async def refuse(self: PredictionService, request: Any, context: Any) -> Any:
-        self._calls.metrics.answered("", method, "UNIMPLEMENTED", 0)
-        raise no_such_method(method)
-
-    return _answered(refuse)
-
-
-for _method in ("Classify", "Regress", "MultiInference"):
-    setattr(PredictionService, _method, _refuse(_method))
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):

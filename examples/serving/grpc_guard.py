@@ -24,7 +24,7 @@ _THREADS = 2
 # What a parsed field takes beside its bytes, at most about.
 _OF_NUMBER, _OF_MESSAGE = 32, 128
 
-# Of PredictRequest: the fields that are messages, and those of numbers that grow by being parsed.
+# Of requests: the fields that are messages, and those of numbers that grow by being parsed.
 _TENSOR = {
     2: {2: {}},  # tensor_shape, its dim
     7: 4,  # int_val
@@ -33,7 +33,15 @@ _TENSOR = {
     16: 4,  # uint32_val
     17: 8,  # uint64_val
 }
-_PREDICT_REQUEST: Any = {1: {2: {}}, 2: {2: _TENSOR}}
+# Of a tf.Example: features, its map's entries, their bytes, floats and integers.
+_EXAMPLE = {1: {1: {2: {1: {1: 1}, 2: {1: 1}, 3: {1: 8}}}}}
+_INPUT = {1: {1: _EXAMPLE}, 2: {1: _EXAMPLE, 2: _EXAMPLE}}
+_REQUESTS: Any = {
+    "Predict": {1: {2: {}}, 2: {2: _TENSOR}},
+    "Classify": {1: {2: {}}, 2: _INPUT},
+    "Regress": {1: {2: {}}, 2: _INPUT},
+    "MultiInference": {1: {1: {2: {}}}, 2: _INPUT},
+}
 _REFUSED_OF_TENSOR = {14: "resource_handle_val", 15: "variant_val"}
 
 
@@ -45,7 +53,7 @@ class _Walk:
         self._most = self._left = most_bytes
 
     def through(self, at: int, end: int, fields: Any) -> None:
-        """Walks through a message between two places; `fields` is of _PREDICT_REQUEST's form."""
+        """Walks through a message between two places; `fields` is of the form of _REQUESTS."""
         while at < end:
             tag, at = self._number(at)
             field, kind = tag >> 3, tag & 7
@@ -119,13 +127,13 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
                 raise invalid(f"the request of {method} is not a message.") from None
 
         def parsed_large(data: bytes) -> Any:
-            _Walk(data, self._most_bytes).through(0, len(data), _PREDICT_REQUEST)
+            _Walk(data, self._most_bytes).through(0, len(data), _REQUESTS[method])
             return parsed(data)
 
         async def request_of(data: bytes) -> Any:
             if len(data) <= _SMALL:
                 return parsed(data)
-            if method != "Predict":
+            if method not in _REQUESTS:
                 raise too_large(f"the request of {method} has {len(data)} bytes, above {_SMALL}.")
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, parsed_large, data)

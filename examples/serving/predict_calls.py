@@ -79,11 +79,12 @@ class Calls:
         version: int | None,
         work: Callable[[Version], _T],
         seconds: float | None = None,
+        method: str = "Predict",
     ) -> _T:
         """Makes the answer by `work` with a version, None for the newest, within `seconds`."""
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
-        with self.counted(name, "Predict", deadline):
+        with self.counted(name, method, deadline):
             if self._draining:
                 raise ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
             model = self.models.model(name)
@@ -92,10 +93,3 @@ class Calls:
                 lambda: work(held), deadline, lambda: model.release(held)
             )
             return done
-
-
-def no_such_method(method: str) -> ServingError:
-    """The error for what this server does not do."""
-    return ServingError(
-        grpc.StatusCode.UNIMPLEMENTED, f"this server does not answer {method}; use Predict."
-    )

@@ -13,7 +13,6 @@ import tensorflow as tf
 from grpc_health.v1 import health_pb2
 from serving_kit import GROUPS, REST_PREDICT, Saved, Server, failure, request
 from tensorflow_serving.apis import (
-    classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
     model_management_pb2,
@@ -187,7 +186,7 @@ def text(values: Any) -> Any:
         ("nobody:predict", {"inputs": 1}, 404, "'nobody'"),
         ("toy/versions/7:predict", {"inputs": 1}, 404, "version 7"),
         ("toy/versions/x", None, 404, "'x'"),
-        ("toy:classify", {"examples": []}, 501, "Classify"),
+        ("toy:classify", {"examples": []}, 400, "no 'examples'"),
         *((f"toy{at}:predict", None, 405, "it is asked by POST") for at in ("", "/versions/1")),
         *(
             ("toy:predict", body, 400, says)
@@ -241,12 +240,9 @@ def test_metadata_and_status(server: Server) -> None:
 
 
 def test_what_is_not_done_is_unimplemented(server: Server) -> None:
-    for call in (
-        lambda: server.predictions.Classify(classification_pb2.ClassificationRequest()),
-        lambda: server.models.HandleReloadConfigRequest(model_management_pb2.ReloadConfigRequest()),
-    ):
-        code, text = failure(call)
-        assert code == grpc.StatusCode.UNIMPLEMENTED and text
+    asked = model_management_pb2.ReloadConfigRequest()
+    code, text = failure(lambda: server.models.HandleReloadConfigRequest(asked))
+    assert code == grpc.StatusCode.UNIMPLEMENTED and text
 
 
 def test_health_and_metrics(server: Server, saved: Saved) -> None:

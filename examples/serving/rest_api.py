@@ -5,15 +5,17 @@
 
 import argparse
 import asyncio
+import functools
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import prometheus_client
+from example_calls import JsonExamples, classify, json_of, regress
 from google.protobuf import json_format
 from grpc_api import metadata, status
 from model_versions import Version
-from predict_calls import Calls, no_such_method
+from predict_calls import Calls
 from request_memory import RequestMemory
 from rest_json import PredictRequest, answer
 from serving_error import ServingError, not_found, too_large
@@ -27,7 +29,24 @@ from tensorflow_serving.apis import get_model_metadata_pb2
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
-_VERBS = (":predict", ":classify", ":regress")
+def _predict(body: bytes, most_bytes: int, held: Version) -> bytes:
+    asked = PredictRequest(body, most_bytes)
+    signature = held.loaded.signature(asked.signature)
+    return bytes(answer(asked, signature(asked.arrays(signature))))
+
+
+def _classify(body: bytes, most_bytes: int, held: Version) -> bytes:
+    asked = JsonExamples.of(body, most_bytes)
+    return bytes(json_of(classify(held, asked.signature, asked.examples)))
+
+
+def _regress(body: bytes, most_bytes: int, held: Version) -> bytes:
+    asked = JsonExamples.of(body, most_bytes)
+    return bytes(json_of(regress(held, asked.signature, asked.examples)))
+
+
+_Work = Callable[[bytes, int, Version], bytes]
+_WORK: dict[str, _Work] = {":predict": _predict, ":classify": _classify, ":regress": _regress}
 
 
 class RestApi:
@@ -42,9 +61,9 @@ class RestApi:
         version = model + "/versions/{version}"
         routes = [Route("/metrics", self._metrics, methods=["GET"])]
         for path in (version, model):
-            for verb in _VERBS:
-                handler = self._predict if verb == ":predict" else self._refuse
-                routes.append(Route(path + verb, _answered(handler), methods=["POST"]))
+            for verb, work in _WORK.items():
+                handler = _answered(functools.partial(self._infer, work))
+                routes.append(Route(path + verb, handler, methods=["POST"]))
             routes.append(Route(f"{path}/metadata", _answered(self._metadata), methods=["GET"]))
             routes.append(Route(path, _answered(self._status), methods=["GET"]))
         self.application = Starlette(
@@ -58,7 +77,7 @@ class RestApi:
 
     async def _status(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if request.url.path.endswith(_VERBS):
+        if request.url.path.endswith(tuple(_WORK)):
             raise HTTPException(405, "it is asked by POST", {"allow": "POST"})
         with self._calls.counted(name, "GetModelStatus"):
             found = status(self._calls.models.model(name), _version_of(request))
@@ -85,12 +104,7 @@ class RestApi:
             )
             return _json({"model_spec": spec, "metadata": {"signature_def": described}})
 
-    async def _refuse(self, request: Request) -> Response:
-        method = request.url.path.rpartition(":")[2].capitalize()
-        self._calls.metrics.answered("", method, "UNIMPLEMENTED", 0)
-        raise no_such_method(method)
-
-    async def _predict(self, request: Request) -> Response:
+    async def _infer(self, work: _Work, request: Request) -> Response:
         with self._memory.of_request() as read:
             name, version = request.path_params["name"], _version_of(request)
             try:
@@ -100,12 +114,9 @@ class RestApi:
                     408, f"the body was not sent within {self._read_seconds} s (--read-timeout)."
                 )
 
-            def work(held: Version) -> bytes:
-                asked = PredictRequest(body, self._most_bytes)
-                signature = held.loaded.signature(asked.signature)
-                return bytes(answer(asked, signature(asked.arrays(signature))))
-
-            call = asyncio.ensure_future(self._calls.predict(name, version, work))
+            method = request.url.path.rpartition(":")[2].capitalize()
+            done = functools.partial(work, body, self._most_bytes)
+            call = asyncio.ensure_future(self._calls.predict(name, version, done, method=method))
             gone = asyncio.ensure_future(_until_gone(request))
             try:
                 await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)

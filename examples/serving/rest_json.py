@@ -22,24 +22,33 @@ _WORDS = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "
 _SLICE = 1 << 14
 
 
+def fields_of(body: bytes, most_bytes: int, *known: str) -> dict[str, Any]:
+    """The fields of a body, whose values may take `most_bytes`, some of the known ones.
+
+    `signature_name`, which every request may have, is a string. ServingError for any other body.
+    """
+    try:
+        fields = sliced_json.loads(body, most_bytes)
+    except (ValueError, RecursionError) as error:
+        raise invalid(f"the body is not JSON: {str(error)[:200]}") from None
+    if not isinstance(fields, dict):
+        raise invalid("the body is not a JSON object.")
+    unknown = fields.keys() - {*known, "signature_name"}
+    if unknown:
+        raise invalid(f"the body has an unknown field {min(unknown)!r}.")
+    if not isinstance(fields.get("signature_name", ""), str):
+        raise invalid("signature_name is not a string.")
+    return fields
+
+
 class PredictRequest:
     """The body of a predict request, whose values may take `most_bytes` in memory."""
 
     def __init__(self, body: bytes, most_bytes: int) -> None:
-        try:
-            fields = sliced_json.loads(body, most_bytes)
-        except (ValueError, RecursionError) as error:
-            raise invalid(f"the body is not JSON: {str(error)[:200]}") from None
-        if not isinstance(fields, dict):
-            raise invalid("the body is not a JSON object.")
-        unknown = fields.keys() - {"instances", "inputs", "signature_name"}
-        if unknown:
-            raise invalid(f"the body has an unknown field {min(unknown)!r}.")
+        fields = fields_of(body, most_bytes, "instances", "inputs")
         if ("instances" in fields) == ("inputs" in fields):
             raise invalid("the body has to have one of 'instances' (rows) and 'inputs' (columns).")
         self.signature: str = fields.get("signature_name", "")
-        if not isinstance(self.signature, str):
-            raise invalid("signature_name is not a string.")
         self.by_row = "instances" in fields
         self._given = fields["instances" if self.by_row else "inputs"]
 
