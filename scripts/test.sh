@@ -87,6 +87,7 @@ wait "${bazel}"
 
 if [[ -n "${changed}" ]]; then
   wait "${apart}"
+  scripts/build_front.sh
   stage "checks and tests of what changed" "The message above says what to do."
   "${VENV}/bin/python" build/changed_tests.py --base "${changed}" --python "${python}" \
     --bazel "$(bazel_command)"

@@ -186,14 +186,12 @@ class Control {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.AddChannelArgument("grpc.per_message_decompression", 0);  // inflate.h
   builder.SetMaxSendMessageSize(-1);
-  for (const char* name : {"handshake-timeout-ms", "most-streams", "idle-ms"}) {
-    static const std::map<std::string, const char*> kArguments = {
-        {"handshake-timeout-ms", "grpc.server_handshake_timeout_ms"},
-        {"most-streams", "grpc.max_concurrent_streams"},
-        {"idle-ms", "grpc.max_connection_idle_ms"},
-    };
-    builder.AddChannelArgument(kArguments.at(name), options.Whole(name));
-  }
+  builder.AddChannelArgument("grpc.server_handshake_timeout_ms",
+                             options.Whole("handshake-timeout-ms"));
+  builder.AddChannelArgument("grpc.max_concurrent_streams",
+                             options.Whole("most-streams"));
+  builder.AddChannelArgument("grpc.max_connection_idle_ms",
+                             options.Whole("idle-ms"));
   const auto credentials = Credentials(options);
   if (!CanListen(credentials)) {
     control.Say("error gRPC does not take --tls-key and --tls-certificate");
