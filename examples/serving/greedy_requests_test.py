@@ -125,11 +125,16 @@ def test_message_of_much_is_refused(greedy_server: Server, saved: Saved, name: s
     check(greedy_server, saved, before)
 
 
-def test_only_predict_takes_large_messages(greedy_server: Server) -> None:
-    for path in ("/tensorflow.serving.PredictionService/Classify", "/grpc.health.v1.Health/Check"):
+def test_only_calls_of_models_take_large_messages(greedy_server: Server) -> None:
+    service = "/tensorflow.serving.PredictionService"
+    for path, says in (
+        (f"{service}/GetModelMetadata", "above 65536"),
+        ("/grpc.health.v1.Health/Check", "above 65536"),
+        (f"{service}/Classify", "--max-request-mb"),
+    ):
         call = greedy_server.channel.unary_unary(path)
         code, text = failure(lambda call=call: call(UNKNOWN, timeout=60))
-        assert code == EXHAUSTED and "above 65536" in text
+        assert code == EXHAUSTED and says in text
 
 
 def test_call_that_fails_leaves_no_garbage() -> None:
