@@ -78,9 +78,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                         f"{name[:100]!r}. It has {', '.join(sorted(results))}."
                     )
             response = predict_pb2.PredictResponse()
-            response.model_spec.name = spec.name
-            response.model_spec.version.value = held.number
-            response.model_spec.signature_name = signature.name
+            example_calls.name_model(response.model_spec, spec.name, held, spec.signature_name)
             for name in wanted:
                 response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
             return response

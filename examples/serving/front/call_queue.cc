@@ -40,13 +40,9 @@ std::string ModelOf(const grpc::ByteBuffer& request) {
 }
 
 std::string TextOf(const grpc::ByteBuffer& body) {
-  std::vector<grpc::Slice> slices;
-  std::string text;
-  if (!body.Dump(&slices).ok()) return text;
-  for (const grpc::Slice& slice : slices) {
-    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return text;
+  grpc::Slice text;
+  if (!body.DumpToSingleSlice(&text).ok()) return "";
+  return {reinterpret_cast<const char*>(text.begin()), text.size()};
 }
 
 double SecondsSince(Clock::time_point then) {

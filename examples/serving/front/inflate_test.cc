@@ -39,13 +39,9 @@ grpc::ByteBuffer Message(const std::string& bytes, size_t part) {
 }
 
 std::string Text(const grpc::ByteBuffer& message) {
-  std::vector<grpc::Slice> slices;
-  std::string text;
-  if (!message.Dump(&slices).ok()) return "no message";
-  for (const grpc::Slice& slice : slices) {
-    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return text;
+  grpc::Slice text;
+  if (!message.DumpToSingleSlice(&text).ok()) return "no message";
+  return {reinterpret_cast<const char*>(text.begin()), text.size()};
 }
 
 std::string SomeText(size_t size) {

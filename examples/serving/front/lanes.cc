@@ -5,13 +5,9 @@
 
 #include <grpc/slice.h>
 #include <grpcpp/support/slice.h>
-#include <limits.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/serving/front_frames.h"
@@ -21,39 +17,9 @@ namespace {
 
 using tensorflow::multistream::AnswerHead;
 using tensorflow::multistream::kAskPython;
+using tensorflow::multistream::ReceiveAll;
 using tensorflow::multistream::RequestHead;
-
-bool SendAll(int socket, std::vector<iovec> parts) {
-  for (size_t at = 0; at < parts.size();) {
-    msghdr message = {};
-    message.msg_iov = &parts[at];
-    message.msg_iovlen = std::min<size_t>(parts.size() - at, IOV_MAX);
-    ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return false;
-    while (at < parts.size() &&
-           static_cast<size_t>(sent) >= parts[at].iov_len) {
-      sent -= static_cast<ssize_t>(parts[at++].iov_len);
-    }
-    if (sent > 0) {
-      parts[at].iov_base = static_cast<char*>(parts[at].iov_base) + sent;
-      parts[at].iov_len -= sent;
-    }
-  }
-  return true;
-}
-
-bool ReceiveAll(int socket, void* to, size_t size) {
-  char* at = static_cast<char*>(to);
-  while (size > 0) {
-    const ssize_t got = recv(socket, at, size, MSG_WAITALL);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    size -= got;
-  }
-  return true;
-}
+using tensorflow::multistream::SendAll;
 
 bool SendRequest(int socket, const grpc::ByteBuffer& request) {
   std::vector<grpc::Slice> slices;
@@ -65,7 +31,7 @@ bool SendRequest(int socket, const grpc::ByteBuffer& request) {
       parts.push_back({const_cast<uint8_t*>(slice.begin()), slice.size()});
     }
   }
-  return SendAll(socket, std::move(parts));
+  return SendAll(socket, parts.data(), parts.size());
 }
 
 }  // namespace

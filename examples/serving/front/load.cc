@@ -32,6 +32,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -71,13 +72,11 @@ std::vector<Query> ReadQueries(const std::string& folder) {
 }
 
 bool HasValues(const grpc::ByteBuffer& response, const std::string& values) {
-  std::vector<grpc::Slice> slices;
-  if (!response.Dump(&slices).ok()) return false;
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes.find(values) != std::string::npos;
+  grpc::Slice slice;
+  if (!response.DumpToSingleSlice(&slice).ok()) return false;
+  const std::string_view bytes(reinterpret_cast<const char*>(slice.begin()),
+                               slice.size());
+  return bytes.find(values) != std::string_view::npos;
 }
 
 // Without what JSON would have to escape.

@@ -3,10 +3,8 @@
 
 #include "tensorflow/core/common_runtime/multistream/serving/served_models.h"
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,39 +18,6 @@ constexpr char kDefaultSignature[] = "serving_default";
 constexpr size_t kLongestMessage = 2000;
 // A larger buffer is not kept for the next request.
 constexpr uint64_t kKeptBytes = 1 << 20;
-
-bool ReceiveAll(int socket, void* to, size_t size) {
-  char* at = static_cast<char*>(to);
-  while (size > 0) {
-    const ssize_t got = recv(socket, at, size, MSG_WAITALL);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    size -= got;
-  }
-  return true;
-}
-
-bool SendAll(int socket, iovec* parts, size_t count) {
-  while (count > 0) {
-    msghdr message = {};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return false;
-    while (count > 0 && static_cast<size_t>(sent) >= parts->iov_len) {
-      sent -= static_cast<ssize_t>(parts->iov_len);
-      ++parts;
-      --count;
-    }
-    if (count > 0) {
-      parts->iov_base = static_cast<char*>(parts->iov_base) + sent;
-      parts->iov_len -= sent;
-    }
-  }
-  return true;
-}
 
 // Without an answer, Python is to answer.
 bool SendAnswer(int socket, std::optional<Prediction> answer) {
