@@ -3,8 +3,6 @@
 
 #include "examples/serving/front/call_queue.h"
 
-#include <google/protobuf/io/coded_stream.h>
-
 #include <sstream>
 
 namespace front {
@@ -19,25 +17,8 @@ constexpr uint64_t kLargeRequests = 16;
 // gRPC cancels a call when its deadline is up by gRPC's clock, which can be a
 // moment before ours.
 constexpr std::chrono::milliseconds kClocksDiffer(100);
-// The longest name of a model (server_options.py).
-constexpr uint32_t kLongestName = 100;
-
-// The model that a PredictRequest names; empty if the name does not come first.
-std::string ModelOf(const grpc::ByteBuffer& request) {
-  std::vector<grpc::Slice> slices;
-  if (!request.Dump(&slices).ok() || slices.empty()) return "";
-  google::protobuf::io::CodedInputStream in(slices[0].begin(),
-                                            static_cast<int>(slices[0].size()));
-  constexpr uint32_t kFirstField = 1 << 3 | 2;  // model_spec, and its name
-  uint32_t size = 0;
-  std::string name;
-  if (in.ReadTag() != kFirstField || !in.ReadVarint32(&size) ||
-      in.ReadTag() != kFirstField || !in.ReadVarint32(&size) ||
-      size > kLongestName || !in.ReadString(&name, static_cast<int>(size))) {
-    return "";
-  }
-  return name;
-}
+constexpr char kDefaultSignature[] = "serving_default";
+constexpr Batching kNoBatches;
 
 std::string TextOf(const grpc::ByteBuffer& body) {
   grpc::Slice text;
@@ -62,14 +43,19 @@ Status DeadlineIsUp(bool runs) {
 
 }  // namespace
 
-CallQueue::CallQueue(const Limits& limits, Metrics metrics)
-    : limits_(limits), metrics_(std::move(metrics)) {}
+CallQueue::CallQueue(const Limits& limits, Metrics metrics, Send send)
+    : limits_(limits),
+      send_(std::move(send)),
+      line_of_(limits.lanes),
+      metrics_(std::move(metrics)) {
+  for (size_t lane = limits.lanes; lane > 0; --lane) idle_.push_back(lane - 1);
+}
 
 Status CallQueue::WhyRefused(uint64_t bytes) const {
   if (draining_) return ShuttingDown();
-  if (waiting_.size() + running_ >= limits_.running + limits_.waiting) {
+  if (waiting_ >= limits_.waiting + idle_.size()) {
     return {StatusCode::RESOURCE_EXHAUSTED,
-            "the server is full: " + std::to_string(limits_.running) +
+            "the server is full: " + std::to_string(limits_.lanes) +
                 " calls run (--threads) and " +
                 std::to_string(limits_.waiting) +
                 " may wait (--queue). Try again later."};
@@ -86,31 +72,62 @@ Status CallQueue::WhyRefused(uint64_t bytes) const {
   return Status::OK;
 }
 
+CallQueue::Lines::iterator CallQueue::LineOf(const RequestSpec& spec) {
+  const auto found =
+      batching_.find({spec.model, spec.signature.empty() ? kDefaultSignature
+                                                         : spec.signature});
+  if (found == batching_.end()) {
+    return lines_.try_emplace("", Line{&kNoBatches}).first;
+  }
+  return lines_.try_emplace(spec.bytes, Line{&found->second}).first;
+}
+
+void CallQueue::EndIfEmpty(Lines::iterator line) {
+  if (line->second.waiting.empty() && line->second.running == 0) {
+    lines_.erase(line);
+  }
+}
+
 void CallQueue::Add(uint64_t number, Call* call, grpc::ByteBuffer request) {
   const Clock::time_point now = Clock::now();
   const uint64_t size = request.Length();
-  std::string model = ModelOf(request);
+  RequestSpec spec = SpecOf(request);
   Status refused;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     const uint64_t bytes = size > kSmallBytes ? size : 0;
     refused = WhyRefused(bytes);
     if (refused.ok()) {
+      const Lines::iterator line = LineOf(spec);
+      const auto place =
+          line->second.waiting.insert(line->second.waiting.end(), number);
+      line->second.rows += spec.rows;
+      ++waiting_;
       large_bytes_ += bytes;
-      waiting_.push_back(number);
-      open_.emplace(
-          number, Open{call, std::move(request), std::move(model), now, bytes});
-      added_.notify_one();
+      open_.emplace(number,
+                    Open{call, std::move(request), std::move(spec.model),
+                         spec.rows, now, bytes, line, place});
+      Dispatch(&lock);
       return;
     }
-    metrics_.Answered(model, refused.error_code(), 0);
+    metrics_.Answered(spec.model, refused.error_code(), 0);
   }
   call->Fail(std::move(refused));
 }
 
+void CallQueue::StopWaiting(Open* open) {
+  Line& line = open->line->second;
+  line.waiting.erase(open->place);
+  line.rows -= open->rows;
+  --waiting_;
+}
+
 Call* CallQueue::TakeOut(OpenCalls::iterator open) {
   Call* const call = open->second.call;
-  if (!open->second.runs) waiting_.remove(open->first);
+  if (!open->second.runs) {
+    StopWaiting(&open->second);
+    EndIfEmpty(open->second.line);
+  }
   large_bytes_ -= open->second.bytes;
   open_.erase(open);
   return call;
@@ -137,34 +154,100 @@ void CallQueue::Cancelled(uint64_t number) {
   call->Fail(std::move(status));
 }
 
-CallQueue::Taken CallQueue::Take() {
-  for (;;) {
-    Call* late = nullptr;
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      added_.wait(lock, [&] { return !waiting_.empty(); });
-      const auto open = open_.find(waiting_.front());
-      if (Clock::now() < open->second.call->deadline()) {
-        waiting_.pop_front();
-        open->second.runs = true;
-        ++running_;
-        Taken taken = {open->first, {}};
-        taken.request.Swap(&open->second.request);  // a move would copy it
-        return taken;
-      }
-      late = TakeOut(open, StatusCode::DEADLINE_EXCEEDED);
+Clock::time_point CallQueue::ReadyAt(const Line& line) const {
+  const Batching& batching = *line.batching;
+  if (line.waiting.empty() || line.running >= batching.most_running) {
+    return Clock::time_point::max();
+  }
+  if (line.running == 0 || line.rows >= batching.most_rows) {
+    return Clock::time_point::min();
+  }
+  return open_.at(line.waiting.front()).arrived + batching.wait;
+}
+
+CallQueue::Lines::iterator CallQueue::ReadyLine(Clock::time_point now) {
+  Lines::iterator ready = lines_.end();
+  next_ = Clock::time_point::max();
+  for (auto line = lines_.begin(); line != lines_.end(); ++line) {
+    const Clock::time_point at = ReadyAt(line->second);
+    if (at > now) {
+      next_ = std::min(next_, at);
+    } else if (ready == lines_.end() ||
+               line->second.waiting.front() < ready->second.waiting.front()) {
+      ready = line;
     }
-    late->Fail(DeadlineIsUp(false));
+  }
+  return ready;
+}
+
+CallQueue::Batch CallQueue::TakeBatch(Line* line, Clock::time_point now,
+                                      std::vector<Call*>* late) {
+  Batch batch;
+  int64_t rows = 0;
+  while (!line->waiting.empty()) {
+    const auto found = open_.find(line->waiting.front());
+    Open& open = found->second;
+    const bool is_late = now >= open.call->deadline();
+    if (!is_late && !batch.empty() &&
+        rows + open.rows > line->batching->most_rows) {
+      break;
+    }
+    StopWaiting(&open);
+    open.runs = true;
+    if (is_late) {
+      late->push_back(TakeOut(found, StatusCode::DEADLINE_EXCEEDED));
+      continue;
+    }
+    rows += open.rows;
+    batch.push_back({found->first, {}});
+    batch.back().request.Swap(&open.request);  // a move would copy it
+    if (rows >= line->batching->most_rows) break;
+  }
+  return batch;
+}
+
+void CallQueue::Dispatch(std::unique_lock<std::mutex>* lock) {
+  while (!idle_.empty()) {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point next = next_;
+    const Lines::iterator line = ReadyLine(now);
+    if (line == lines_.end()) {
+      if (next_ < next) next_is_sooner_.notify_one();
+      return;
+    }
+    std::vector<Call*> late;
+    Batch batch = TakeBatch(&line->second, now, &late);
+    const size_t lane = idle_.back();
+    if (batch.empty()) {
+      EndIfEmpty(line);
+    } else {
+      running_ += batch.size();
+      ++line->second.running;
+      line_of_[lane] = line;
+      idle_.pop_back();
+    }
+    lock->unlock();
+    for (Call* call : late) call->Fail(DeadlineIsUp(false));
+    if (!batch.empty()) send_(lane, std::move(batch));
+    lock->lock();
   }
 }
 
-void CallQueue::Answered(const Taken& taken, StatusCode code,
+void CallQueue::Idle(size_t lane) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  --line_of_[lane]->second.running;
+  EndIfEmpty(line_of_[lane]);
+  idle_.push_back(lane);
+  Dispatch(&lock);
+}
+
+void CallQueue::Answered(uint64_t number, StatusCode code,
                          grpc::ByteBuffer body) {
   Call* call = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     --running_;
-    const auto open = open_.find(taken.number);
+    const auto open = open_.find(number);
     if (open == open_.end()) return;
     call = TakeOut(open, code);
   }
@@ -185,6 +268,33 @@ void CallQueue::NotPlain(Taken taken) {
     call = TakeOut(open);
   }
   call->AskPython(std::move(taken.request));
+}
+
+void CallQueue::SetBatching(const std::string& model,
+                            const std::string& signature,
+                            const Batching& batching) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  batching_[{model, signature}] = batching;
+  Dispatch(&lock);
+}
+
+void CallQueue::SetModels(const std::vector<std::string>& names) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  metrics_.SetModels(names);
+}
+
+void CallQueue::RunWaiting() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    if (next_ == Clock::time_point::max()) {
+      next_is_sooner_.wait(lock);
+    } else if (Clock::now() < next_) {
+      next_is_sooner_.wait_until(lock, next_);
+    } else {
+      next_ = Clock::time_point::max();  // if no lane is idle
+      Dispatch(&lock);
+    }
+  }
 }
 
 void CallQueue::EndLateCalls() {
@@ -224,7 +334,7 @@ void CallQueue::EndIf(const std::function<bool(const Open&)>& ends,
 std::string CallQueue::Json() {
   std::lock_guard<std::mutex> lock(mutex_);
   std::ostringstream out;
-  out << "\"running\": " << running_ << ", \"waiting\": " << waiting_.size()
+  out << "\"running\": " << running_ << ", \"waiting\": " << waiting_
       << ", \"open\": " << open_.size() << ", \"answers\": " << metrics_.Json();
   return out.str();
 }

@@ -3,13 +3,23 @@
 
 // Which calls wait, which run, and which end without an answer of the engine?
 //
-//   gRPC's threads            Add ->  waits  --Take--> runs --Answered--> ended
-//   a lane's thread (lanes.h)           |                |
-//   deadline, cancelled, drained,       +----> ended <---+   its lane goes on,
-//   --call-timeout                                           for nobody
+//   gRPC's threads           Add ->  waits  --Send--> runs --Answered--> ended
+//   a lane's thread (lanes.h)          |               |
+//   deadline, cancelled, drained,      +----> ended <--+   its lane goes on,
+//   --call-timeout                                         for nobody
 //
-// Each call ends once: who takes the call out of the queue, under the queue's
-// mutex, ends the call, without the mutex. gRPC may call back as a call ends.
+// A lane runs one batch of calls at a time. The thread that has added a call,
+// or whose lane is idle again, sends what may run. Most batches are one call;
+// calls of a function with a policy (Batching) wait for others like them:
+//
+//   calls   1 row ------+------ 1 row --- 2 rows --------- 1 row
+//   lane 0  [ 1 row     |         ]                       [ 1 ...
+//   lane 1              |                [ 1 + 2 rows      ]
+//                  runs at once: no other batch runs
+//
+// Each call ends once: the thread that takes the call out of the queue, under
+// the queue's mutex, ends the call, without the mutex. gRPC may call back as a
+// call ends.
 
 #ifndef EXAMPLES_SERVING_FRONT_CALL_QUEUE_H_
 #define EXAMPLES_SERVING_FRONT_CALL_QUEUE_H_
@@ -30,6 +40,7 @@
 #include <vector>
 
 #include "examples/serving/front/metrics.h"
+#include "examples/serving/front/request_spec.h"
 
 namespace front {
 
@@ -48,36 +59,54 @@ class Call {
   virtual Clock::time_point deadline() const = 0;  // the client's
 };
 
+// How calls of one function share batches.
+struct Batching {
+  int64_t most_rows = 1;              // of a batch
+  std::chrono::microseconds wait{0};  // for others, if a batch runs already
+  size_t most_running = SIZE_MAX;     // batches at once
+};
+
 class CallQueue {
  public:
   struct Limits {
-    size_t running;             // calls, which is the number of lanes
+    size_t lanes;               // batches that run at once
     size_t waiting;             // calls
     double seconds;             // that a call may wait and run
     uint64_t bytes_of_request;  // most bytes of one large request
   };
-
-  CallQueue(const Limits& limits, Metrics metrics);
-
-  // The numbers of calls rise from 1.
-  uint64_t NextNumber() { return ++last_number_; }
-  // Has the call wait, or ends it with an error.
-  void Add(uint64_t number, Call* call, grpc::ByteBuffer request);
-  // The client is gone, or its deadline is up. The number may be of no call.
-  void Cancelled(uint64_t number);
-
   struct Taken {
     uint64_t number;
     grpc::ByteBuffer request;
   };
-  // For a lane: waits for a call.
-  Taken Take();
+  using Batch = std::vector<Taken>;
+  // Has a lane run a batch. The lane's thread calls Answered or NotPlain for
+  // each call, then Idle.
+  using Send = std::function<void(size_t lane, Batch batch)>;
+
+  CallQueue(const Limits& limits, Metrics metrics, Send send);
+
+  // The numbers of calls rise from 1.
+  uint64_t NextNumber() { return ++last_number_; }
+  // Has the call wait or run, or ends it with an error.
+  void Add(uint64_t number, Call* call, grpc::ByteBuffer request);
+  // The client is gone, or its deadline is up. The number may be of no call.
+  void Cancelled(uint64_t number);
+
   // The engine's answer to a call: a response, or the text of an error.
-  void Answered(const Taken& taken, grpc::StatusCode code,
-                grpc::ByteBuffer body);
+  void Answered(uint64_t number, grpc::StatusCode code, grpc::ByteBuffer body);
   // The engine has called nothing: Python is asked, and counts the call.
   void NotPlain(Taken taken);
+  // The lane's batch has ended.
+  void Idle(size_t lane);
 
+  // From now on, of calls of a model's signature.
+  void SetBatching(const std::string& model, const std::string& signature,
+                   const Batching& batching);
+  // The models, for metrics.
+  void SetModels(const std::vector<std::string>& names);
+
+  // Does not return: runs batches that have waited long enough.
+  [[noreturn]] void RunWaiting();
   // Ends the calls that took longer than limits.seconds. Call often.
   void EndLateCalls();
 
@@ -90,33 +119,64 @@ class CallQueue {
   std::string Json();
 
  private:
+  // Calls that may share a batch, in the order of arrival; or all calls that
+  // may not.
+  struct Line {
+    const Batching* batching;
+    std::list<uint64_t> waiting;
+    int64_t rows = 0;    // that wait
+    size_t running = 0;  // batches
+  };
+  // By RequestSpec::bytes. An empty line is taken away.
+  using Lines = std::map<std::string, Line>;
   // Of a call that is not ended.
   struct Open {
     Call* call;
     grpc::ByteBuffer request;  // until the call runs
     std::string model;         // as the client names it
+    int64_t rows;
     Clock::time_point arrived;
-    uint64_t bytes = 0;  // counted in large_bytes_
+    uint64_t bytes;        // counted in large_bytes_
+    Lines::iterator line;  // while it waits, with its place there
+    std::list<uint64_t>::iterator place;
     bool runs = false;
   };
   using OpenCalls = std::map<uint64_t, Open>;  // in the order of arrival
 
-  // These need the mutex. The second counts the call.
+  // These need the mutex. The second TakeOut counts the call.
   grpc::Status WhyRefused(uint64_t bytes) const;
+  Lines::iterator LineOf(const RequestSpec& spec);
+  void EndIfEmpty(Lines::iterator line);
+  void StopWaiting(Open* open);
   Call* TakeOut(OpenCalls::iterator open);
   Call* TakeOut(OpenCalls::iterator open, grpc::StatusCode code);
+  // When the line may run a batch; max() if not before something changes.
+  Clock::time_point ReadyAt(const Line& line) const;
+  // The line that may run a batch now, and whose first call is the oldest; else
+  // the end, and next_ is when one may.
+  Lines::iterator ReadyLine(Clock::time_point now);
+  // Calls whose deadline is up go to `late`.
+  Batch TakeBatch(Line* line, Clock::time_point now, std::vector<Call*>* late);
 
+  // Sends all batches that may run now, and unlocks meanwhile.
+  void Dispatch(std::unique_lock<std::mutex>* lock);
   // Ends calls, the oldest first, while the oldest one is to end.
   void EndIf(const std::function<bool(const Open&)>& ends,
              const std::function<grpc::Status(bool runs)>& status);
 
   const Limits limits_;
+  const Send send_;
   std::atomic<uint64_t> last_number_{0};
   std::mutex mutex_;
-  std::condition_variable added_;
   OpenCalls open_;
-  std::list<uint64_t> waiting_;
-  size_t running_ = 0;  // lanes with a request, whose call may have ended
+  std::map<std::pair<std::string, std::string>, Batching> batching_;
+  Lines lines_;
+  std::vector<size_t> idle_;              // lanes
+  std::vector<Lines::iterator> line_of_;  // by lane that is not idle
+  Clock::time_point next_ = Clock::time_point::max();  // for RunWaiting
+  std::condition_variable next_is_sooner_;
+  size_t waiting_ = 0;  // calls
+  size_t running_ = 0;  // calls, which may have ended
   uint64_t large_bytes_ = 0;
   bool draining_ = false;
   Metrics metrics_;

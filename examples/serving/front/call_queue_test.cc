@@ -6,9 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace front {
@@ -57,6 +61,57 @@ class FakeCall : public Call {
 
 CallQueue::Limits SomeLimits() { return {2, 3, 60, 1 << 20}; }
 
+// Keeps the batches that the queue sends, as lanes whose engine is slow.
+class Lanes {
+ public:
+  explicit Lanes(const CallQueue::Limits& limits)
+      : queue(limits, Metrics({0.1, 1}, {"m"}),
+              [this](size_t lane, CallQueue::Batch batch) {
+                const std::lock_guard<std::mutex> lock(mutex_);
+                sent_.push_back({lane, std::move(batch)});
+              }) {}
+
+  // The numbers of the calls on the lanes, a batch's in braces: "{1}{2 3}".
+  std::string Sent() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::string text;
+    for (const auto& [lane, batch] : sent_) {
+      std::string numbers;
+      for (const CallQueue::Taken& taken : batch) {
+        numbers += (numbers.empty() ? "" : " ") + std::to_string(taken.number);
+      }
+      text += "{" + numbers + "}";
+    }
+    return text;
+  }
+  bool IsIdle() { return Sent().empty(); }
+
+  // The oldest batch on the lanes, which is idle then.
+  CallQueue::Batch End() {
+    std::pair<size_t, CallQueue::Batch> first;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      first = std::move(sent_.front());
+      sent_.pop_front();
+    }
+    queue.Idle(first.first);
+    return std::move(first.second);
+  }
+  // Ends it with answers.
+  void Answer(const std::string& text = "") {
+    for (const CallQueue::Taken& taken : End()) {
+      queue.Answered(taken.number, StatusCode::OK, Bytes(text));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::pair<size_t, CallQueue::Batch>> sent_;
+
+ public:
+  CallQueue queue;
+};
+
 class CallQueueTest : public testing::Test {
  protected:
   uint64_t Add(FakeCall* call, const std::string& request = kPlain) {
@@ -65,15 +120,17 @@ class CallQueueTest : public testing::Test {
     return number;
   }
 
-  CallQueue queue{SomeLimits(), Metrics({0.1, 1}, {"m"})};
+  Lanes lanes{SomeLimits()};
+  CallQueue& queue = lanes.queue;
 };
 
 TEST_F(CallQueueTest, CallsAreAnsweredInTheirOrder) {
   FakeCall calls[3];
   for (FakeCall& call : calls) Add(&call);
+  EXPECT_EQ(lanes.Sent(), "{1}{2}");  // of two lanes
   for (FakeCall& call : calls) {
-    const CallQueue::Taken taken = queue.Take();
-    queue.Answered(taken, StatusCode::OK, Bytes("answer"));
+    EXPECT_EQ(call.ends, 0);
+    lanes.Answer("answer");
     EXPECT_EQ(call.how, "answered");
     EXPECT_EQ(call.size, 6u);
   }
@@ -84,8 +141,7 @@ TEST_F(CallQueueTest, CallsAreAnsweredInTheirOrder) {
 
 TEST_F(CallQueueTest, AnErrorOfTheEngineKeepsItsText) {
   FakeCall call;
-  Add(&call);
-  queue.Answered(queue.Take(), StatusCode::INVALID_ARGUMENT,
+  queue.Answered(Add(&call), StatusCode::INVALID_ARGUMENT,
                  Bytes("not a number"));
   EXPECT_EQ(call.code, StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(call.text, "not a number");
@@ -94,7 +150,7 @@ TEST_F(CallQueueTest, AnErrorOfTheEngineKeepsItsText) {
 TEST_F(CallQueueTest, WhatIsNotPlainGoesToPythonAndIsCountedThere) {
   FakeCall call;
   Add(&call, "some request");
-  queue.NotPlain(queue.Take());
+  queue.NotPlain(std::move(lanes.End()[0]));
   EXPECT_EQ(call.how, "python");
   EXPECT_EQ(call.size, 12u);
   EXPECT_NE(queue.Json().find("\"answers\": []"), std::string::npos);
@@ -103,29 +159,28 @@ TEST_F(CallQueueTest, WhatIsNotPlainGoesToPythonAndIsCountedThere) {
 TEST_F(CallQueueTest, AFullQueueIsSaidAtOnceAndCountsWhatRunsForNobody) {
   FakeCall calls[5], refused;
   for (FakeCall& call : calls) Add(&call);
-  const CallQueue::Taken taken = queue.Take();
   Add(&refused);
   EXPECT_EQ(refused.code, StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(refused.text,
             "the server is full: 2 calls run (--threads) and 3 may wait "
             "(--queue). Try again later.");
-  queue.Cancelled(taken.number);  // its lane is still busy
+  queue.Cancelled(1);  // its lane is still busy
   FakeCall also_refused;
   Add(&also_refused);
   EXPECT_EQ(also_refused.code, StatusCode::RESOURCE_EXHAUSTED);
-  queue.Answered(taken, StatusCode::OK, Bytes("for nobody"));
+  lanes.Answer("for nobody");
   FakeCall accepted;
   Add(&accepted);
   EXPECT_EQ(accepted.ends, 0);
 }
 
 TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
-  CallQueue large({64, 64, 60, 100000}, Metrics({1}, {"m"}));
+  Lanes large({64, 64, 60, 100000});
   std::vector<std::unique_ptr<FakeCall>> calls;
   const auto add = [&](size_t size) {
     calls.push_back(std::make_unique<FakeCall>());
-    large.Add(large.NextNumber(), calls.back().get(),
-              Bytes(std::string(size, 'x')));
+    large.queue.Add(large.queue.NextNumber(), calls.back().get(),
+                    Bytes(std::string(size, 'x')));
     return calls.back().get();
   };
   for (int i = 0; i < 16; ++i) EXPECT_EQ(add(100000)->ends, 0);
@@ -135,69 +190,72 @@ TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
             std::string::npos)
       << refused->text;
   EXPECT_EQ(add(65536)->ends, 0);
-  large.Answered(large.Take(), StatusCode::OK, Bytes(""));
+  large.Answer();
   EXPECT_EQ(add(65537)->ends, 0);
 }
 
 TEST_F(CallQueueTest, ACancelledCallIsNotRun) {
-  FakeCall first, second;
+  FakeCall busy[2], first, second;
+  for (FakeCall& call : busy) Add(&call);
   const uint64_t number = Add(&first);
   Add(&second);
   queue.Cancelled(number);
   EXPECT_EQ(first.code, StatusCode::CANCELLED);
-  queue.Answered(queue.Take(), StatusCode::OK, Bytes(""));
-  EXPECT_EQ(second.how, "answered");
+  lanes.Answer();
+  EXPECT_EQ(lanes.Sent(), "{2}{4}");
   queue.Cancelled(number);
   queue.Cancelled(1000);  // of no call
   EXPECT_EQ(first.ends, 1);
 }
 
 TEST_F(CallQueueTest, ACallWhoseDeadlineIsUpIsNotRun) {
-  FakeCall late, next;
+  FakeCall busy[2], late, next;
+  for (FakeCall& call : busy) Add(&call);
   late.deadline_ = Clock::now();
   Add(&late);
-  Add(&next);
-  const CallQueue::Taken taken = queue.Take();
+  const uint64_t number = Add(&next);
+  lanes.Answer();
   EXPECT_EQ(late.code, StatusCode::DEADLINE_EXCEEDED);
   EXPECT_NE(late.text.find("it was not run"), std::string::npos);
+  EXPECT_EQ(lanes.Sent(), "{2}{4}");
   next.deadline_ = Clock::now();
-  queue.Cancelled(taken.number);
+  queue.Cancelled(number);
   EXPECT_EQ(next.code, StatusCode::DEADLINE_EXCEEDED);
   EXPECT_NE(next.text.find("was running"), std::string::npos);
 }
 
 TEST_F(CallQueueTest, LateCallsEndWhetherTheyWaitOrRun) {
-  CallQueue quick({1, 3, 0.05, 1 << 20}, Metrics({1}, {"m"}));
+  Lanes quick({1, 3, 0.05, 1 << 20});
   FakeCall runs, waits;
-  quick.Add(quick.NextNumber(), &runs, Bytes(kPlain));
-  quick.Add(quick.NextNumber(), &waits, Bytes(kPlain));
-  const CallQueue::Taken taken = quick.Take();
-  quick.EndLateCalls();
+  quick.queue.Add(quick.queue.NextNumber(), &runs, Bytes(kPlain));
+  quick.queue.Add(quick.queue.NextNumber(), &waits, Bytes(kPlain));
+  quick.queue.EndLateCalls();
   EXPECT_EQ(runs.ends + waits.ends, 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  quick.EndLateCalls();
+  quick.queue.EndLateCalls();
   EXPECT_NE(runs.text.find("was running"), std::string::npos);
   EXPECT_NE(waits.text.find("was waiting"), std::string::npos);
-  quick.Answered(taken, StatusCode::OK, Bytes("for nobody"));
+  quick.Answer("for nobody");
   EXPECT_EQ(runs.ends, 1);
+  EXPECT_TRUE(quick.IsIdle());
 }
 
 TEST_F(CallQueueTest, DrainingRefusesAndClosingEndsAll) {
-  FakeCall runs, waits, refused;
-  Add(&runs);
+  FakeCall runs[2], waits, refused;
+  for (FakeCall& call : runs) Add(&call);
   Add(&waits);
-  const CallQueue::Taken taken = queue.Take();
   queue.Drain();
   Add(&refused);
   EXPECT_EQ(refused.code, StatusCode::UNAVAILABLE);
-  EXPECT_EQ(runs.ends + waits.ends, 0);
+  EXPECT_EQ(runs[0].ends + waits.ends, 0);
   queue.Close();
-  EXPECT_EQ(runs.code, StatusCode::UNAVAILABLE);
+  EXPECT_EQ(runs[0].code, StatusCode::UNAVAILABLE);
   EXPECT_EQ(waits.code, StatusCode::UNAVAILABLE);
-  EXPECT_NE(queue.Json().find("\"running\": 1, \"waiting\": 0, \"open\": 0"),
+  EXPECT_NE(queue.Json().find("\"running\": 2, \"waiting\": 0, \"open\": 0"),
             std::string::npos)
       << queue.Json();
-  queue.Answered(taken, StatusCode::OK, Bytes("for nobody"));
+  lanes.Answer("for nobody");
+  lanes.Answer("for nobody");
   EXPECT_NE(queue.Json().find("\"running\": 0"), std::string::npos);
 }
 
@@ -210,41 +268,162 @@ TEST_F(CallQueueTest, NamesThatAreNoModelsCountAsNone) {
       << queue.Json();
 }
 
+std::string Field(int number, const std::string& bytes) {
+  return std::string() + char(number << 3 | 2) + char(bytes.size()) + bytes;
+}
+
+// Calls of 4 rows share a batch; 2 batches at once.
+class BatchesTest : public testing::Test {
+ protected:
+  explicit BatchesTest(std::chrono::microseconds wait = std::chrono::hours(1)) {
+    lanes.queue.SetBatching("m", "serving_default", {4, wait, 2});
+  }
+  FakeCall* Add(int rows, const std::string& spec = "\x0a\x01m") {
+    calls_.push_back(std::make_unique<FakeCall>());
+    const std::string shape = Field(2, std::string("\x08") + char(rows));
+    const std::string tensor = "\x08\x01" + Field(2, shape);  // float
+    const std::string input = Field(1, "x") + Field(2, tensor);
+    lanes.queue.Add(lanes.queue.NextNumber(), calls_.back().get(),
+                    Bytes(Field(1, spec) + Field(2, input)));
+    return calls_.back().get();
+  }
+
+  // The thread of RunWaiting uses it as long as the process lives.
+  Lanes& lanes = *new Lanes({4, 100, 60, 1 << 20});
+
+ private:
+  std::vector<std::unique_ptr<FakeCall>> calls_;
+};
+
+TEST_F(BatchesTest, ALoneCallDoesNotWaitAndOthersShareAFullBatch) {
+  for (int i = 0; i < 4; ++i) Add(1);
+  EXPECT_EQ(lanes.Sent(), "{1}");
+  Add(1);
+  EXPECT_EQ(lanes.Sent(), "{1}{2 3 4 5}");
+  // Two batches run: no more, although two lanes are idle.
+  for (int i = 0; i < 8; ++i) Add(1);
+  EXPECT_EQ(lanes.Sent(), "{1}{2 3 4 5}");
+  lanes.Answer();
+  EXPECT_EQ(lanes.Sent(), "{2 3 4 5}{6 7 8 9}");
+}
+
+TEST_F(BatchesTest, ABatchHasNoMoreRowsThanItMayAndALargeCallIsAlone) {
+  Add(1);
+  Add(3);
+  Add(2);
+  EXPECT_EQ(lanes.Sent(), "{1}{2}");
+  lanes.Answer();
+  lanes.Answer();
+  EXPECT_EQ(lanes.Sent(), "{3}");
+  Add(9);
+  EXPECT_EQ(lanes.Sent(), "{3}{4}");
+}
+
+TEST_F(BatchesTest, WhenTheOnlyBatchEndsTheNextOneDoesNotWait) {
+  Add(1);
+  Add(1);
+  Add(1);
+  EXPECT_EQ(lanes.Sent(), "{1}");
+  lanes.Answer();
+  EXPECT_EQ(lanes.Sent(), "{2 3}");
+}
+
+TEST_F(BatchesTest, OtherFunctionsAndVersionsHaveOtherBatches) {
+  Add(1);
+  Add(1);
+  Add(1, "\x0a\x01m\x1a\x01s");         // another signature, without batches
+  Add(1, "\x0a\x01m\x12\x02\x08\x05");  // version 5
+  EXPECT_EQ(lanes.Sent(), "{1}{3}{4}");
+  EXPECT_EQ(Add(1, "\x0a\x01n")->ends, 0);
+  EXPECT_EQ(lanes.Sent(), "{1}{3}{4}{5}");
+}
+
+TEST_F(BatchesTest, CallsThatEndLeaveTheirBatch) {
+  Add(1);
+  FakeCall* gone = Add(1);
+  Add(1);
+  lanes.queue.Cancelled(2);
+  EXPECT_EQ(gone->code, StatusCode::CANCELLED);
+  Add(1);
+  Add(1);
+  EXPECT_EQ(lanes.Sent(), "{1}") << "the rows of the call that is gone count";
+  Add(1);
+  EXPECT_EQ(lanes.Sent(), "{1}{3 4 5 6}");
+}
+
+class ShortWaitTest : public BatchesTest {
+ protected:
+  ShortWaitTest() : BatchesTest(std::chrono::milliseconds(20)) {
+    std::thread([queue = &lanes.queue] { queue->RunWaiting(); }).detach();
+  }
+};
+
+TEST_F(ShortWaitTest, ACallWaitsForOthersOnlySoLong) {
+  Add(1);
+  const Clock::time_point began = Clock::now();
+  Add(1);
+  Add(1);
+  while (lanes.Sent() == "{1}") std::this_thread::yield();
+  EXPECT_EQ(lanes.Sent(), "{1}{2 3}");
+  EXPECT_GE(Clock::now() - began, std::chrono::milliseconds(20));
+}
+
 // Lanes, clients that cancel, the look for late calls and the end, at once.
-TEST_F(CallQueueTest, EachCallEndsOnce) {
-  constexpr int kCalls = 2000;
-  // The lanes wait for calls as long as the process lives.
-  CallQueue& busy =
-      *new CallQueue({4, kCalls, 0.001, 1 << 20}, Metrics({1}, {"m"}));
+TEST(CallQueuesTest, EachCallEndsOnce) {
+  constexpr int kCalls = 2000, kClients = 4, kLanes = 4;
+  // The lanes wait for batches as long as the process lives.
+  struct Lane {
+    std::mutex mutex;
+    std::condition_variable changed;
+    CallQueue::Batch batch;
+  };
+  Lane* const lanes = new Lane[kLanes];
+  CallQueue& busy = *new CallQueue(
+      {kLanes, kClients * kCalls, 0.001, 1 << 20}, Metrics({1}, {"m"}),
+      [lanes](size_t lane, CallQueue::Batch batch) {
+        const std::lock_guard<std::mutex> lock(lanes[lane].mutex);
+        lanes[lane].batch = std::move(batch);
+        lanes[lane].changed.notify_one();
+      });
+  busy.SetBatching("m", "serving_default",
+                   {8, std::chrono::microseconds(100), 3});
   std::vector<std::unique_ptr<FakeCall>> calls;
-  for (int i = 0; i < 4 * kCalls; ++i) {
+  for (int i = 0; i < kClients * kCalls; ++i) {
     calls.push_back(std::make_unique<FakeCall>());
   }
   static std::atomic<int> taken{0};
-  std::atomic<bool> closed{false};
-  std::vector<std::thread> threads;
-  for (int lane = 0; lane < 4; ++lane) {
-    std::thread([&busy] {
-      for (;;) {
-        CallQueue::Taken call = busy.Take();
-        ++taken;
-        if (taken % 3 == 0) {
-          busy.NotPlain(std::move(call));
-        } else {
-          busy.Answered(call, StatusCode::OK, Bytes("x"));
+  for (int number = 0; number < kLanes; ++number) {
+    std::thread([&busy, lanes, number] {
+      for (Lane& lane = lanes[number];;) {
+        CallQueue::Batch batch;
+        {
+          std::unique_lock<std::mutex> lock(lane.mutex);
+          lane.changed.wait(lock, [&] { return !lane.batch.empty(); });
+          batch.swap(lane.batch);
+        }
+        busy.Idle(number);
+        for (CallQueue::Taken& call : batch) {
+          if (++taken % 3 == 0) {
+            busy.NotPlain(std::move(call));
+          } else {
+            busy.Answered(call.number, StatusCode::OK, Bytes("x"));
+          }
         }
       }
     }).detach();
   }
-  threads.emplace_back([&] {
+  std::thread([&busy] { busy.RunWaiting(); }).detach();
+  std::atomic<bool> closed{false};
+  std::thread late([&] {
     while (!closed) busy.EndLateCalls();
   });
   std::vector<std::thread> clients;
-  for (int client = 0; client < 4; ++client) {
+  for (int client = 0; client < kClients; ++client) {
     clients.emplace_back([&, client] {
       for (int i = 0; i < kCalls; ++i) {
         const uint64_t number = busy.NextNumber();
-        busy.Add(number, calls[client * kCalls + i].get(), Bytes(kPlain));
+        busy.Add(number, calls[client * kCalls + i].get(),
+                 Bytes(i % 5 ? kPlain : "other"));
         if (i % 2) busy.Cancelled(number - i % 5);
       }
     });
@@ -252,7 +431,7 @@ TEST_F(CallQueueTest, EachCallEndsOnce) {
   for (std::thread& client : clients) client.join();
   busy.Close();
   closed = true;
-  threads[0].join();
+  late.join();
   // Lanes may be about to end their last calls.
   for (const auto& call : calls) {
     while (call->ends == 0) std::this_thread::yield();

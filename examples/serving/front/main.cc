@@ -6,9 +6,14 @@
 // Started by grpc_front.py, which gives sockets and limits as --name=value, and
 // commands through the control socket:
 //
-//   drain   refuse calls from now on
-//   close   end all calls
-//   stats   say the figures, as a line of JSON
+//   drain                 refuse calls from now on
+//   close                 end all calls
+//   stats                 say the figures, as a line of JSON
+//   models NAME,NAME,...  the models from now on, for the figures
+//   batch MODEL SIGNATURE ROWS MICROSECONDS BATCHES
+//                         calls of the signature share batches of so many rows,
+//                         wait so long for others, and have at most so many
+//                         batches at once
 //
 // The first line that is said there is "listening PORT", or "error TEXT". The
 // process ends when the control socket is closed.
@@ -43,6 +48,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks(20);  // for late calls
 
+std::vector<std::string> Split(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
 // --name=value, each of which grpc_front.py gives.
 class Options {
  public:
@@ -75,10 +87,7 @@ class Options {
     return static_cast<int>(Number(name));
   }
   std::vector<std::string> List(const std::string& name) const {
-    std::istringstream in(Text(name));
-    std::vector<std::string> parts;
-    for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
-    return parts;
+    return Split(Text(name));
   }
   std::vector<double> Numbers(const std::string& name) const {
     std::vector<double> numbers;
@@ -132,11 +141,12 @@ class Control {
 
   // False when the other end is closed.
   bool Read(std::string* line) {
-    char text[64];
-    if (fgets(text, sizeof text, in_) == nullptr) return false;
-    *line = text;
-    line->pop_back();
-    return true;
+    line->clear();
+    for (int c = fgetc(in_); c != EOF; c = fgetc(in_)) {
+      if (c == '\n') return true;
+      line->push_back(static_cast<char>(c));
+    }
+    return false;
   }
   void Say(const std::string& line) {
     const std::string text = line + "\n";
@@ -153,6 +163,17 @@ class Control {
   FILE* const in_;
   const int socket_;
 };
+
+void SetBatching(std::istringstream command, CallQueue* queue) {
+  std::string model, signature;
+  Batching batching;
+  int64_t microseconds = 0;
+  command >> model >> signature >> batching.most_rows >> microseconds >>
+      batching.most_running;
+  if (!command) return;
+  batching.wait = std::chrono::microseconds(microseconds);
+  queue->SetBatching(model, signature, batching);
+}
 
 [[noreturn]] void Main(const Options& options) {
   Control control(options.Whole("control"));
@@ -173,11 +194,18 @@ class Control {
       options.Text("python"), grpc::InsecureChannelCredentials(),
       python_arguments));
   const int most_bytes = options.Whole("most-bytes");
-  const std::vector<double> lanes = options.Numbers("lanes");  // sockets
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (const double socket : options.Numbers("lanes")) {
+    lanes.push_back(
+        std::make_unique<Lane>(lanes.size(), static_cast<int>(socket)));
+  }
   CallQueue queue(
       {lanes.size(), static_cast<size_t>(options.Whole("queue")),
        options.Number("call-timeout"), static_cast<uint64_t>(most_bytes)},
-      Metrics(options.Numbers("seconds"), options.List("models")));
+      Metrics(options.Numbers("seconds"), options.List("models")),
+      [&lanes](size_t lane, CallQueue::Batch batch) {
+        lanes[lane]->Send(std::move(batch));
+      });
   Service service(&queue, &python, static_cast<size_t>(most_bytes));
 
   grpc::ServerBuilder builder;
@@ -207,12 +235,13 @@ class Control {
   }
 
   std::vector<std::thread> threads;
-  for (const double lane : lanes) {
-    threads.emplace_back([&queue, lane] {
-      ServeLane(static_cast<int>(lane), &queue);
+  for (const std::unique_ptr<Lane>& lane : lanes) {
+    threads.emplace_back([&queue, &lane] {
+      lane->Serve(&queue);
       _exit(1);  // the engine has ended, and clients see closed connections
     });
   }
+  threads.emplace_back([&queue] { queue.RunWaiting(); });
   threads.emplace_back([&queue] {
     for (;;) {
       std::this_thread::sleep_for(kBetweenLooks);
@@ -225,12 +254,21 @@ class Control {
   });
   control.Say("listening " + std::to_string(port));
   for (std::string line; control.Read(&line);) {
-    if (line == "drain") queue.Drain();
-    if (line == "close") {
+    std::istringstream command(line);
+    std::string word;
+    command >> word;
+    if (word == "batch") {
+      SetBatching(std::move(command), &queue);
+    } else if (word == "models") {
+      std::string names;
+      command >> names;
+      queue.SetModels(Split(names));
+    } else if (word == "drain") {
+      queue.Drain();
+    } else if (word == "close") {
       queue.Close();
       service.Close();
-    }
-    if (line == "stats") {
+    } else if (word == "stats") {
       control.Say("{\"unsent\": " + std::to_string(service.unsent()) + ", " +
                   queue.Json() + "}");
     }

@@ -25,6 +25,10 @@ class Metrics {
   Metrics(std::vector<double> bounds, const std::vector<std::string>& models)
       : bounds_(std::move(bounds)), models_(models.begin(), models.end()) {}
 
+  void SetModels(const std::vector<std::string>& names) {
+    models_ = {names.begin(), names.end()};
+  }
+
   // Counts an answer. Clients make up names: what is not a model counts as
   // none.
   void Answered(const std::string& model, grpc::StatusCode code,
@@ -40,7 +44,7 @@ class Metrics {
   };
 
   const std::vector<double> bounds_;
-  const std::set<std::string> models_;
+  std::set<std::string> models_;
   std::map<std::pair<std::string, int>, Histogram> answers_;
 };
 

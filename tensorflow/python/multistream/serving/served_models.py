@@ -4,7 +4,7 @@
 
     models = ServedModels()
     models.publish("ranker", 3, {"serving_default": Predictor(...)})
-    models.answer(socket)    requests that come through a socket, one after another (front_frames.h)
+    models.answer(socket)    batches of requests that come through a socket (front_frames.h)
 
 C++ (served_models.h) finds the signature that a request asks for, reads the tensors, calls the
 signature and answers. It leaves to Python, by code ASK_PYTHON, each request that is not plain:
@@ -34,13 +34,19 @@ class Predictor:
       name: of the signature, for answers.
       device: calls run in the scope of this device.
       most_bytes: of an input.
+      batch_sizes: rows of the steps that several requests may share, ascending.
 
     Raises:
       ValueError: the signature's inputs or outputs are not named tensors.
     """
 
     def __init__(
-        self, function: serving_callable.ServingCallable, name: str, device: str, most_bytes: int
+        self,
+        function: serving_callable.ServingCallable,
+        name: str,
+        device: str,
+        most_bytes: int,
+        batch_sizes: Sequence[int] = (),
     ) -> None:
         self._handle: int | None = None
         named = function.named_tensors()
@@ -66,11 +72,18 @@ class Predictor:
             _strings([leaf.name for leaf in arguments]),
             (ctypes.c_int64 * len(shapes))(*shapes),
             _strings(results),
+            (ctypes.c_int32 * (len(batch_sizes) + 1))(*batch_sizes, 0),
         )
 
     def __del__(self) -> None:
         if self._handle:
             self._library.TFMS_DeletePredictor(self._handle)
+
+    def why_not_shared(self) -> str:
+        """Why requests do not share steps; empty if they may. Call the function once before."""
+        why = ctypes.create_string_buffer(1000)
+        self._library.TFMS_WhyNotShared(self._handle, why, len(why))
+        return why.value.decode(errors="replace")
 
     def handle(self) -> int | None:
         """The address of the object in C++, which lives as long as this one."""
@@ -128,7 +141,8 @@ def _library() -> ctypes.CDLL:
     library = loader.library
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64
     library.TFMS_NewPredictor.restype = pointer
-    library.TFMS_NewPredictor.argtypes = [pointer, text, text, number, pointer, pointer, pointer]
+    library.TFMS_NewPredictor.argtypes = [pointer, text, text, number, *[pointer] * 4]
+    library.TFMS_WhyNotShared.argtypes = [pointer, text, ctypes.c_int]
     library.TFMS_DeletePredictor.argtypes = [pointer]
     library.TFMS_NewServedModels.restype = pointer
     library.TFMS_PublishModel.argtypes = [pointer, text, number, pointer, pointer, ctypes.c_int]

@@ -92,13 +92,15 @@ bool HasNoDropout(const NodeDef& node) {
   return TryGetNodeAttr(node, "dropout", &dropout) && dropout == 0;
 }
 
-bool OnlyPassesTensorsOn(const Graph& graph) {
-  const auto nodes = graph.op_nodes();
-  return std::all_of(nodes.begin(), nodes.end(), [](const Node* node) {
-    return node->IsArg() || node->IsRetval() || node->IsSend() ||
-           node->IsRecv() || node->IsConstant() || node->IsIdentity() ||
-           node->type_string() == "NoOp";
-  });
+const Node* FirstComputingOp(const Graph& graph) {
+  for (const Node* node : graph.op_nodes()) {
+    if (!node->IsArg() && !node->IsRetval() && !node->IsSend() &&
+        !node->IsRecv() && !node->IsConstant() && !node->IsIdentity() &&
+        node->type_string() != "NoOp") {
+      return node;
+    }
+  }
+  return nullptr;
 }
 
 bool IsCollective(const Node& node) {

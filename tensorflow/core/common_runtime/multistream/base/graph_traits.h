@@ -41,9 +41,9 @@ GraphTraits ClassifyGraph(const Graph& graph,
 // no random state outlives the step.
 bool HasNoDropout(const NodeDef& node);
 
-// Whether a graph on the host has only arguments, results, constants,
-// identities, sends and receives.
-bool OnlyPassesTensorsOn(const Graph& graph);
+// Null if a graph on the host only passes tensors on: if the graph has only
+// arguments, results, constants, identities, sends and receives.
+const Node* FirstComputingOp(const Graph& graph);
 
 // Whether devices wait for each other in the node.
 bool IsCollective(const Node& node);

@@ -41,7 +41,7 @@ absl::Status ChooseExecutor(const LocalExecutorParams& params,
   if (groups <= 1 && !captures) {
     TF_RETURN_IF_ERROR(make_stock(params, graph, out_executor));
     const bool on_host = params.device->device_type() == DEVICE_CPU;
-    *out_executor = on_host && OnlyPassesTensorsOn(graph)
+    *out_executor = on_host && FirstComputingOp(graph) == nullptr
                         ? RunWhereTensorsAre(std::move(*out_executor))
                         : KeepPinnedGroup(std::move(*out_executor));
     return absl::OkStatus();

@@ -19,6 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
+#include "tensorflow/core/common_runtime/multistream/serving/row_proofs.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/cancellation.h"
@@ -247,7 +248,6 @@ bool DirectFunction::IsValid() const { return context_->pflr() == functions_; }
 
 absl::Status DirectFunction::Look() {
   const Instantiation* data;
-  const Graph* of_device = nullptr;
   {
     mutex_lock lock(functions_->*LockOfInstantiations(nullptr));
     data = (functions_->*InstantiationsMember(nullptr)).at(handle_).get();
@@ -272,6 +272,7 @@ absl::Status DirectFunction::Look() {
       if (argument.sub_index >= 0) return Refused("an argument is packed");
     }
     if (device == host) {
+      host_graph_ = &*body->graph;
       TF_RETURN_IF_ERROR(
           LookAtHost(*body->graph, part.arg_indices, part.ret_indices));
       continue;
@@ -279,12 +280,12 @@ absl::Status DirectFunction::Look() {
     if (!part.ret_indices.empty()) return Refused("a result is on the GPU");
     device_ = runtime;
     part_ = part.handle;
-    of_device = &*body->graph;
+    device_graph_ = &*body->graph;
     for (const FunctionArgIndex& argument : part.arg_indices) {
       arguments_.push_back(argument.index);
     }
   }
-  TF_RETURN_IF_ERROR(LookAtDevice(*of_device, host));
+  TF_RETURN_IF_ERROR(LookAtDevice(*device_graph_, host));
   return LookAtCaptures();
 }
 
@@ -314,7 +315,10 @@ absl::Status DirectFunction::LookAtCaptures() const {
 absl::Status DirectFunction::LookAtHost(
     const Graph& graph, const std::vector<FunctionArgIndex>& arguments,
     const std::vector<int>& results) {
-  if (!OnlyPassesTensorsOn(graph)) return Refused("an op runs on the host");
+  if (const Node* node = FirstComputingOp(graph)) {
+    return Refused(absl::StrCat(node->type_string(), " '", node->name(),
+                                "' runs on the host"));
+  }
   for (const Node* node : graph.op_nodes()) {
     // A tensor that is no result tells the host when to go on.
     if (node->IsRecv()) sent_.try_emplace(TensorNameOf(*node), sent_.size());
@@ -412,8 +416,17 @@ void DirectFunctions::AddCapture(TFE_TensorHandle* captured) {
 const DirectFunction* DirectFunctions::Of(const char* device) const {
   absl::ReaderMutexLock lock(&mu_);
   const auto found = functions_.find(KeyOf(device));
-  if (found == functions_.end() || found->second == nullptr) return nullptr;
-  return found->second->IsValid() ? found->second.get() : nullptr;
+  if (found == functions_.end() || !found->second.ok()) return nullptr;
+  const DirectFunction* function = found->second->get();
+  return function->IsValid() ? function : nullptr;
+}
+
+std::string DirectFunctions::WhyNot(const char* device) const {
+  absl::ReaderMutexLock lock(&mu_);
+  const auto found = functions_.find(KeyOf(device));
+  if (found == functions_.end()) return "the function was never called";
+  if (!found->second.ok()) return std::string(found->second.status().message());
+  return (*found->second)->IsValid() ? "" : "the eager context is another one";
 }
 
 bool DirectFunctions::IsKnown(const char* device) const {
@@ -444,11 +457,10 @@ void DirectFunctions::Add(
                 : Refused(absl::StrCat(added.size(), " instantiations"));
   if (!made.ok()) {
     VLOG(1) << function_ << " is not called directly: " << made.status();
-    made = nullptr;
   }
   absl::MutexLock lock(&mu_);
   // Another thread may have been first. Its function is in use, and stays.
-  functions_.try_emplace(KeyOf(device), *std::move(made));
+  functions_.try_emplace(KeyOf(device), std::move(made));
 }
 
 }  // namespace tensorflow::multistream

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -29,6 +30,7 @@
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow {
 class Device;
@@ -74,8 +76,15 @@ class DirectFunction {
   absl::Status Call(const std::vector<Tensor>& arguments,
                     std::vector<Tensor>* results) const;
 
+  // Whether a call with arguments of `shapes` may be a part of a step of so
+  // many rows (independent_rows.h); if so, which results have rows. An error
+  // names the op that forbids it. Thread-safe.
+  absl::StatusOr<std::vector<bool>> RowsOf(
+      const std::vector<TensorShape>& shapes, int64_t rows) const;
+
  private:
   class CallOnDevice;
+  class RowProofs;
 
   // Where a tensor comes from: one of the three.
   struct Source {
@@ -112,6 +121,12 @@ class DirectFunction {
   absl::flat_hash_map<std::string, Source> received_;
   absl::flat_hash_map<std::string, int> sent_;
   std::vector<Source> results_;
+  // The parts, without the libraries that they were made with.
+  const Graph* host_graph_ = nullptr;
+  const Graph* device_graph_ = nullptr;
+  // Made by the first call of RowsOf.
+  mutable absl::once_flag made_row_proofs_;
+  mutable absl::StatusOr<std::unique_ptr<RowProofs>> row_proofs_;
 };
 
 // The direct functions of a callable: one for each device scope of its callers.
@@ -130,6 +145,8 @@ class DirectFunctions {
   // For a call in the scope of `device` (null: of none). nullptr: TensorFlow is
   // to call the function.
   const DirectFunction* Of(const char* device) const;
+  // Why there is none; empty if there is one.
+  std::string WhyNot(const char* device) const;
 
   // Calls the function by `call`, and finds out which instantiation TensorFlow
   // has called. `call` returns whether the function has succeeded.
@@ -163,9 +180,10 @@ class DirectFunctions {
   std::vector<DirectFunction::Capture> captures_;
   absl::Mutex learn_mu_;
   mutable absl::Mutex mu_;
-  // By device; nullptr for a function that cannot be called directly.
-  absl::flat_hash_map<std::string, std::unique_ptr<DirectFunction>> functions_
-      ABSL_GUARDED_BY(mu_);
+  // By device; an error for a function that cannot be called directly.
+  absl::flat_hash_map<std::string,
+                      absl::StatusOr<std::unique_ptr<DirectFunction>>>
+      functions_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tensorflow::multistream

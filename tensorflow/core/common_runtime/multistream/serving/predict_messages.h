@@ -46,6 +46,12 @@ struct PredictRequest {
   // Whether `bytes` are such a message, with at most kMostInputs inputs, and
   // with neither a label of a version nor a filter of outputs.
   bool Read(absl::string_view bytes);
+
+  // Whether both ask for one function, in the same words.
+  bool AsksTheSame(const PredictRequest& other) const {
+    return model == other.model && signature == other.signature &&
+           has_version == other.has_version && version == other.version;
+  }
 };
 
 // Reads a TensorProto. Returns whether it is plain: of the type, of a shape

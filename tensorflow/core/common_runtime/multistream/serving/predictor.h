@@ -6,6 +6,7 @@
 //
 //   PredictRequest -> tensors -> ServingCallable -> tensors -> PredictResponse
 //
+// Several requests may share a step of the callable (batched_calls.h).
 // served_models.h finds the Predictor of a request.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICTOR_H_
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
 #include "tensorflow/core/common_runtime/multistream/serving/serving_callable.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -40,30 +42,48 @@ class Predictor {
 
   // The callable, which must live longer, takes `inputs` and gives `outputs`,
   // in that order; it is called in the scope of `device` (none: of none). An
-  // input may take `most_bytes`.
+  // input may take `most_bytes`. Steps that several requests share have one of
+  // `batch_sizes` rows, which ascend; without sizes, each request is a step.
   Predictor(ServingCallable* callable, std::string signature,
             std::optional<std::string> device, int64_t most_bytes,
-            std::vector<Input> inputs, std::vector<std::string> outputs)
+            std::vector<Input> inputs, std::vector<std::string> outputs,
+            std::vector<int> batch_sizes)
       : callable_(callable),
         signature_(std::move(signature)),
         device_(std::move(device)),
         most_bytes_(most_bytes),
         inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)),
+        batch_sizes_(std::move(batch_sizes)) {}
 
-  // Nothing, without a call of the function, if the request's inputs are not
-  // those of the function, each once, or are not plain (predict_messages.h).
-  // `version` goes into the answer.
-  std::optional<Prediction> Predict(const PredictRequest& request,
-                                    int64_t version) const;
+  // Answers requests, in as few steps as possible. No answer, and no call of
+  // the function, for a request whose inputs are not those of the function,
+  // each once, or are not plain (predict_messages.h). `version` goes into the
+  // answers.
+  void Predict(absl::Span<const PredictRequest* const> requests,
+               int64_t version,
+               absl::Span<std::optional<Prediction>> answers) const;
+
+  // OK if requests may share steps, or says why not. Of shapes whose unknown
+  // dimensions but the first are 1; call the function once before.
+  absl::Status MayShare() const;
 
  private:
+  bool Read(const PredictRequest& request,
+            std::vector<Tensor>* arguments) const;
+  Prediction Answer(const PredictRequest& request, int64_t version,
+                    const BatchedCall& call) const;
+  const char* device() const {
+    return device_.has_value() ? device_->c_str() : nullptr;
+  }
+
   ServingCallable* const callable_;
   const std::string signature_;
   const std::optional<std::string> device_;
   const int64_t most_bytes_;
   const std::vector<Input> inputs_;
   const std::vector<std::string> outputs_;
+  const std::vector<int> batch_sizes_;
 };
 
 }  // namespace tensorflow::multistream

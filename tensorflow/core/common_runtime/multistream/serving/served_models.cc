@@ -19,20 +19,23 @@ constexpr size_t kLongestMessage = 2000;
 // A larger buffer is not kept for the next request.
 constexpr uint64_t kKeptBytes = 1 << 20;
 
+using Answers = std::vector<std::optional<Prediction>>;
+
 // Without an answer, Python is to answer.
-bool SendAnswer(int socket, std::optional<Prediction> answer) {
-  AnswerHead head = {kAskPython, 0};
-  std::string body;
-  if (answer.has_value()) {
-    body = std::move(answer->bytes);
-    if (answer->code != absl::StatusCode::kOk &&
+bool SendAnswers(int socket, Answers answers) {
+  std::vector<AnswerHead> heads(answers.size(), {kAskPython, 0});
+  std::vector<iovec> parts = {{heads.data(), heads.size() * sizeof heads[0]}};
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i].has_value()) continue;
+    std::string& body = answers[i]->bytes;
+    if (answers[i]->code != absl::StatusCode::kOk &&
         body.size() > kLongestMessage) {
       body.resize(kLongestMessage);
     }
-    head = {static_cast<int64_t>(answer->code), body.size()};
+    heads[i] = {static_cast<int64_t>(answers[i]->code), body.size()};
+    if (!body.empty()) parts.push_back({body.data(), body.size()});
   }
-  iovec parts[] = {{&head, sizeof head}, {body.data(), body.size()}};
-  return SendAll(socket, parts, 2);
+  return SendAll(socket, parts.data(), parts.size());
 }
 
 }  // namespace
@@ -77,32 +80,66 @@ std::shared_ptr<ServedModels::Version> ServedModels::Find(
   return found->second;
 }
 
-std::optional<Prediction> ServedModels::Predict(const PredictRequest& request) {
+void ServedModels::Predict(absl::Span<const PredictRequest* const> requests,
+                           absl::Span<std::optional<Prediction>> answers) {
   int64_t number = 0;
-  const std::shared_ptr<Version> version = Find(request, &number);
-  if (version == nullptr) return std::nullopt;
+  const std::shared_ptr<Version> version = Find(*requests[0], &number);
+  if (version == nullptr) return;
   absl::ReaderMutexLock lock(&version->used);
   // No signature is left if the version was withdrawn since it was found.
+  const absl::string_view signature = requests[0]->signature;
   const auto found = version->signatures.find(
-      request.signature.empty() ? kDefaultSignature : request.signature);
-  if (found == version->signatures.end()) return std::nullopt;
-  return found->second->Predict(request, number);
+      signature.empty() ? kDefaultSignature : signature);
+  if (found == version->signatures.end()) return;
+  found->second->Predict(requests, number, answers);
+}
+
+std::vector<std::optional<Prediction>> ServedModels::Answer(
+    absl::Span<const absl::string_view> batch) {
+  std::vector<PredictRequest> requests(batch.size());
+  std::vector<std::optional<Prediction>> answers(batch.size());
+  // The front makes batches of requests for one function: runs of requests
+  // that name the same one are long.
+  std::vector<const PredictRequest*> run;
+  const auto end_run = [&](size_t end) {
+    if (run.empty()) return;
+    Predict(run, absl::MakeSpan(answers).subspan(end - run.size(), run.size()));
+    run.clear();
+  };
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const bool is_read = requests[i].Read(batch[i]);
+    if (!is_read || (!run.empty() && !requests[i].AsksTheSame(*run[0]))) {
+      end_run(i);
+    }
+    if (is_read) run.push_back(&requests[i]);
+  }
+  end_run(batch.size());
+  return answers;
 }
 
 void ServedModels::Answer(int socket) {
+  SocketReader reader(socket);
   std::unique_ptr<char[]> bytes;
   uint64_t room = 0;
-  RequestHead head;
-  while (ReceiveAll(socket, &head, sizeof head)) {
-    if (head.size > room) {
-      bytes.reset(new char[head.size]);
-      room = head.size;
+  std::vector<RequestHead> heads;
+  std::vector<absl::string_view> requests;
+  for (BatchHead batch; reader.Read(&batch, sizeof batch);) {
+    heads.resize(batch.requests);
+    if (!reader.Read(heads.data(), heads.size() * sizeof heads[0])) return;
+    uint64_t size = 0;
+    for (const RequestHead& head : heads) size += head.size;
+    if (size > room) {
+      bytes.reset(new char[size]);
+      room = size;
     }
-    if (!ReceiveAll(socket, bytes.get(), head.size)) return;
-    PredictRequest request;
-    std::optional<Prediction> answer;
-    if (request.Read({bytes.get(), head.size})) answer = Predict(request);
-    if (!SendAnswer(socket, std::move(answer))) return;
+    if (!reader.Read(bytes.get(), size)) return;
+    requests.clear();
+    uint64_t begin = 0;
+    for (const RequestHead& head : heads) {
+      requests.emplace_back(bytes.get() + begin, head.size);
+      begin += head.size;
+    }
+    if (!SendAnswers(socket, Answer(requests))) return;
     if (room > kKeptBytes) {
       bytes.reset();
       room = 0;

@@ -18,10 +18,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predictor.h"
 
@@ -49,15 +51,19 @@ class ServedModels {
   // Returns when no request uses the version.
   static void WaitForRequests(const Withdrawn& withdrawn);
 
-  // Answers the requests that come through a socket, one after another, until
-  // its other end is closed.
+  // Answers the batches of requests that come through a socket, one after
+  // another, until its other end is closed.
   void Answer(int socket);
 
  private:
   using Versions = std::map<int64_t, std::shared_ptr<Version>>;
 
-  // Nothing if Python is to answer.
-  std::optional<Prediction> Predict(const PredictRequest& request);
+  // No answer if Python is to answer. The second takes requests that ask for
+  // the same function.
+  std::vector<std::optional<Prediction>> Answer(
+      absl::Span<const absl::string_view> batch);
+  void Predict(absl::Span<const PredictRequest* const> requests,
+               absl::Span<std::optional<Prediction>> answers);
   // Null if there is none. Sets `number` to the version's number.
   std::shared_ptr<Version> Find(const PredictRequest& request, int64_t* number);
 

@@ -180,6 +180,37 @@ absl::Status ServingCallable::Call(const char* device,
   return status;
 }
 
+void ServingCallable::CallTogether(const char* device,
+                                   const std::vector<int>& sizes,
+                                   absl::Span<BatchedCall* const> calls) {
+  const DirectFunction* direct = direct_.Of(device);
+  if (direct == nullptr) {
+    for (BatchedCall* call : calls) {
+      call->status = Call(device, call->arguments, &call->results);
+    }
+    return;
+  }
+  multistream::CallTogether(
+      {[direct](const std::vector<Tensor>& arguments,
+                std::vector<Tensor>* results) {
+         return direct->Call(arguments, results);
+       },
+       [direct](const std::vector<TensorShape>& shapes, int64_t rows) {
+         return direct->RowsOf(shapes, rows);
+       }},
+      sizes, calls);
+}
+
+absl::Status ServingCallable::MayShare(const char* device,
+                                       const std::vector<TensorShape>& shapes,
+                                       int64_t rows) const {
+  const DirectFunction* direct = direct_.Of(device);
+  if (direct == nullptr) {
+    return absl::FailedPreconditionError(direct_.WhyNot(device));
+  }
+  return direct->RowsOf(shapes, rows).status();
+}
+
 absl::Status ServingCallable::Execute(const char* device,
                                       const std::vector<Tensor>& arguments,
                                       std::vector<Tensor>* results) const {

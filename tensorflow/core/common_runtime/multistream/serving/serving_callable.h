@@ -15,12 +15,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/tf_tensor.h"
+#include "tensorflow/core/common_runtime/multistream/serving/batched_calls.h"
 #include "tensorflow/core/common_runtime/multistream/serving/direct_function.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_arrays.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow::multistream {
 
@@ -79,6 +82,15 @@ class ServingCallable {
   // The same with tensors on the host, which have the types of inputs().
   absl::Status Call(const char* device, const std::vector<Tensor>& arguments,
                     std::vector<Tensor>* results);
+
+  // Makes such calls, in as few steps as possible (batched_calls.h).
+  void CallTogether(const char* device, const std::vector<int>& sizes,
+                    absl::Span<BatchedCall* const> calls);
+  // OK if a call with arguments of `shapes` may be a part of a step of so many
+  // rows, or says why not.
+  absl::Status MayShare(const char* device,
+                        const std::vector<TensorShape>& shapes,
+                        int64_t rows) const;
 
  private:
   using Handle =

@@ -4,6 +4,7 @@
 // The functions of this folder that Python calls with ctypes.
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -183,11 +184,14 @@ void TFMS_DeleteServingResult(CallResult* result) { delete result; }
 // in the scope of `device` (null: of none), and an input may take `most_bytes`.
 // The names and `shapes` of inputs and the names of outputs are in the
 // callable's order; each shape is a rank and the dimensions, -1 for those that
-// are unknown.
+// are unknown. The batch sizes end with 0.
 Predictor* TFMS_NewPredictor(ServingCallable* callable, const char* signature,
                              const char* device, int64_t most_bytes,
                              const char* const* inputs, const int64_t* shapes,
-                             const char* const* outputs) {
+                             const char* const* outputs,
+                             const int32_t* batch_sizes) {
+  std::vector<int> sizes;
+  for (; *batch_sizes != 0; ++batch_sizes) sizes.push_back(*batch_sizes);
   std::vector<Predictor::Input> taken;
   for (size_t i = 0; i < callable->inputs().size(); ++i) {
     const int64_t rank = *shapes++;
@@ -201,7 +205,15 @@ Predictor* TFMS_NewPredictor(ServingCallable* callable, const char* signature,
       callable, signature,
       device == nullptr ? std::nullopt : std::optional<std::string>(device),
       most_bytes, std::move(taken),
-      std::vector<std::string>(outputs, outputs + callable->output_count()));
+      std::vector<std::string>(outputs, outputs + callable->output_count()),
+      std::move(sizes));
+}
+
+// Why requests do not share steps, cut to `size` bytes with the 0 at its end;
+// empty if they may.
+void TFMS_WhyNotShared(const Predictor* predictor, char* why, int size) {
+  snprintf(why, size, "%s",
+           std::string(predictor->MayShare().message()).c_str());
 }
 
 void TFMS_DeletePredictor(Predictor* predictor) { delete predictor; }

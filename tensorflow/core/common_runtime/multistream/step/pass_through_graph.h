@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which thread runs a graph on the host that only passes tensors on
-// (OnlyPassesTensorsOn)? The graph's executor decides at the beginning of each
+// (FirstComputingOp)? The graph's executor decides at the beginning of each
 // step.
 //
 // Each function on a GPU has such a graph on the host: it sends the arguments
