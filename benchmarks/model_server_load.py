@@ -4,7 +4,8 @@ r"""How many queries a second does the model server answer?
 
 Starts examples/serving/model_server.py with SavedModels, and has a load program in C++ send gRPC
 queries and compare every answer with what the model gives on one stream. Setups: stock (none of our
-variables), with stream groups, with groups, captured steps and --lock-free, and these with --front.
+variables), with stream groups, with groups, captured steps and --lock-free, these with --front, and
+with calls that share steps, whose answers may have other last bits.
 
     scripts/build_front.sh
     python benchmarks/model_server_load.py --models recommender,bert --clients 16 --seconds 5
@@ -35,7 +36,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from bench.workloads import SIZES, WORKLOADS
+from bench.workloads import INPUTS, SIZES, WORKLOADS
 from programs import names_of, whole, wholes
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -43,16 +44,17 @@ SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
 # scripts/build_front.sh builds them.
 FRONT = FOLDER.parent / "dist" / "front"
 LOAD = FOLDER.parent / "dist" / "load"
-SETUPS = ("stock", "groups", "captured", "front")
-MODELS = tuple(name for name, workload in WORKLOADS.items() if not workload.training)
+SETUPS = ("stock", "groups", "captured", "front", "batches")
+# DeepFM is the zoo's, of DeepCTR.
+MODELS = (*(name for name, workload in WORKLOADS.items() if not workload.training), "deepfm")
 START_SECONDS = 180
 GPU_BUSY = (
     *("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"),
     *("--id=0", "--loop=1"),
 )
 COLUMNS = (
-    "model,setup,servers,groups,clients,rate,queries_per_second,p50_ms,p99_ms,p999_ms,longest_ms,"
-    "cpu_us,cores_busy,gpu_busy_percent,calls,wrong"
+    "model,setup,servers,groups,clients,rows,rate,queries_per_second,p50_ms,p99_ms,p999_ms,longest_ms,"
+    "cpu_us,cores_busy,gpu_busy_percent,calls,other_bits,wrong"
 )
 
 
@@ -72,9 +74,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=0,
         help="calls a second, at random times; 0: each client calls again at once [0]",
     )
+    add("--rows", type=whole(0, 1 << 16), default=0, help="of a query; 0: as the model's [0]")
+    add("--max-batch", type=whole(2, 4096), default=64, help="rows of a shared step [64]")
+    add("--batch-steps", type=whole(1, 4096), default=4, help="shared steps at once [4]")
+    add("--batch-timeout-us", type=whole(0, 10**7), default=0, help="a call's wait [0]")
     add("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
     add("--size", choices=SIZES, default="full", help="of the models [full]")
-    add("--save", nargs=3, help=argparse.SUPPRESS)
+    add("--save", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if max(options.servers) > options.clients:
         parser.error("--servers: more than --clients leave servers without a client")
@@ -92,23 +98,51 @@ def variables_of(setup: str, groups: int) -> dict[str, str]:
     return {"TF_FORCE_GPU_ALLOW_GROWTH": "true", **inherited, "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
-def save(name: str, size: str, folder: str) -> None:
+def save(name: str, size: str, rows: int, folder: str) -> None:
     """Saves a model as version 1, requests, and the bytes of their answers, one at a time."""
     import tensorflow as tf  # noqa: PLC0415
-    from bench import tensorflow_program  # noqa: PLC0415
     from tensorflow_serving.apis import predict_pb2  # noqa: PLC0415
+
+    inputs = (save_deepfm if name == "deepfm" else save_workload)(name, size, rows, folder)
+    with tf.device("/GPU:0"):
+        signature = tf.saved_model.load(f"{folder}/model/1").signatures["serving_default"]
+        for number, arrays in enumerate(inputs):
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = "model"
+            for key, array in arrays.items():
+                request.inputs[key].CopyFrom(tf.make_tensor_proto(array))
+            file = pathlib.Path(folder) / str(number)
+            file.with_suffix(".request").write_bytes(request.SerializeToString())
+            file.with_suffix(".values").write_bytes(signature(**arrays)["y"].numpy().tobytes())
+
+
+def save_workload(name: str, size: str, rows: int, folder: str) -> list[dict[str, np.ndarray]]:
+    """Saves a model of the benchmark; returns inputs."""
+    from bench import tensorflow_program  # noqa: PLC0415
 
     workload = WORKLOADS[name]
     tensorflow_program.save(workload, size, f"{folder}/model/1")
+    return [{"x": x} for x in workload.inputs(size, rows or workload.batches[0])]
+
+
+def save_deepfm(_: str, size: str, rows: int, folder: str) -> list[dict[str, np.ndarray]]:
+    """Saves DeepCTR's DeepFM, with int32 ids; returns inputs."""
+    import tensorflow as tf  # noqa: PLC0415
+    from zoo import models  # noqa: PLC0415
+
     with tf.device("/GPU:0"):
-        signature = tf.saved_model.load(f"{folder}/model/1").signatures["serving_default"]
-        for number, x in enumerate(workload.inputs(size, workload.batches[0])):
-            request = predict_pb2.PredictRequest()
-            request.model_spec.name = "model"
-            request.inputs["x"].CopyFrom(tf.make_tensor_proto(x))
-            file = pathlib.Path(folder) / str(number)
-            file.with_suffix(".request").write_bytes(request.SerializeToString())
-            file.with_suffix(".values").write_bytes(signature(x=x)["y"].numpy().tobytes())
+        made = models.make("DeepCTR: DeepFM")
+    batches = [made.inputs() for _ in range(INPUTS)]
+    specs = {
+        key: tf.TensorSpec([None, *x.shape[1:]], x.dtype, key) for key, x in batches[0].items()
+    }
+
+    @tf.function(input_signature=[specs])
+    def serve(inputs: Any) -> Any:
+        return {"y": made.keras(inputs, training=False)}
+
+    tf.saved_model.save(made.keras, f"{folder}/model/1", signatures=serve)
+    return [{key: x[: rows or 1] for key, x in batch.items()} for batch in batches]
 
 
 def cpu_seconds(process: int) -> float:
@@ -189,9 +223,10 @@ def load_servers(
     busy = f"{np.mean(samples):.0f}" if samples else ""
     times = (max(figures[what] for figures in found) for what in ("p50", "p99", "p999", "longest"))
     return (
-        f"{options.rate},{sum(x['per_second'] for x in found):.0f},"
+        f"{options.rows},{options.rate},{sum(x['per_second'] for x in found):.0f},"
         + ",".join(f"{milliseconds:.3f}" for milliseconds in times)
-        + f",{cpu / calls * 1e6:.0f},{cores:.1f},{busy},{calls},{sum(x['wrong'] for x in found)}"
+        + f",{cpu / calls * 1e6:.0f},{cores:.1f},{busy},{calls},"
+        + ",".join(str(sum(x[what] for x in found)) for what in ("close", "wrong"))
     )
 
 
@@ -209,7 +244,11 @@ def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str
     """Starts servers and loads them; returns the figures of its row."""
     command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
     command += [f"--model=model={folder}/model", f"--threads={options.threads}"]
-    command += {"captured": ["--lock-free"], "front": [f"--front={FRONT}"]}.get(setup, [])
+    command += ["--lock-free"] if setup == "captured" else []
+    command += [f"--front={FRONT}"] if setup in ("front", "batches") else []
+    if setup == "batches":
+        command += [f"--max-batch={options.max_batch}", f"--batch-steps={options.batch_steps}"]
+        command += [f"--batch-timeout-us={options.batch_timeout_us}"]
     own = {"env": variables_of(setup, options.groups), "stderr": subprocess.STDOUT}
     logs = [pathlib.Path(folder) / f"server{number}.log" for number in range(servers)]
     with contextlib.ExitStack() as stack:
@@ -223,14 +262,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program."""
     options = parse_arguments(arguments)
     if options.save:
-        save(*options.save)
+        model, size, rows, folder = options.save
+        save(model, size, int(rows), folder)
         return 0
     print(COLUMNS, flush=True)
     status = 0
     for model in options.models:
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, __file__, "--save", model, options.size, folder]
-            subprocess.run(command, env=variables_of("stock", 1), check=True)
+            command = [sys.executable, __file__, "--save", model, options.size]
+            command += [str(options.rows), folder]
+            own = {"TF_USE_LEGACY_KERAS": "1"}  # for DeepCTR
+            subprocess.run(command, env={**variables_of("stock", 1), **own}, check=True)
             for setup, servers in itertools.product(options.setups, options.servers):
                 groups = 1 if setup == "stock" else options.groups
                 try:
@@ -239,7 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     print(f"error: {model}, {setup}: {error}", file=sys.stderr)
                     return 1
                 print(f"{model},{setup},{servers},{groups},{options.clients},{figures}", flush=True)
-                status |= not figures.endswith(",0")
+                other_bits, wrong = figures.split(",")[-2:]
+                status |= wrong != "0" or (setup != "batches" and other_bits != "0")
     return status
 
 

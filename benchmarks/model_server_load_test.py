@@ -52,7 +52,7 @@ def test_servers_share_the_clients_and_failed_calls_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[list[str]] = []
-    said = {"calls": 4, "per_second": 2.0, "failed": 0, "wrong": 1, "error": "away"}
+    said = {"calls": 4, "per_second": 2.0, "failed": 0, "close": 2, "wrong": 1, "error": "away"}
     said |= dict.fromkeys(("p50", "p99", "p999", "longest"), 1.5)
 
     class Load:
@@ -77,8 +77,8 @@ def test_servers_share_the_clients_and_failed_calls_are_an_error(
     assert [command[1:] for command in started] == [
         [address, "folder", "4", "3", "50.0"] for address in ("one", "other")
     ]
-    assert row.startswith("100,4,1.500,1.500,1.500,1.500,")
-    assert row.endswith(",8,2")
+    assert row.startswith("0,100,4,1.500,1.500,1.500,1.500,")
+    assert row.endswith(",8,4,2")
     said["failed"] = 1
     with pytest.raises(RuntimeError, match="2 of 8 calls failed, the last with away"):
         load([os.getpid()], "folder")
@@ -88,9 +88,9 @@ def test_wrong_answers_are_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(model_server_load.subprocess, "run", lambda *_, **__: None)
-    monkeypatch.setattr(model_server_load, "run_setup", lambda *_: "0,100,1,2,3,4,5,6,7,8,1")
+    monkeypatch.setattr(model_server_load, "run_setup", lambda *_: "0,0,100,1,2,3,4,5,6,7,8,0,1")
     assert model_server_load.main(SMALL) == 1
-    assert capsys.readouterr().out.endswith("mlp,front,1,2,2,0,100,1,2,3,4,5,6,7,8,1\n")
+    assert capsys.readouterr().out.endswith("mlp,front,1,2,2,0,0,100,1,2,3,4,5,6,7,8,0,1\n")
 
 
 def test_a_missing_load_program_is_named(

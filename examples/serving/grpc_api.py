@@ -14,6 +14,7 @@ from typing import Any
 import example_calls
 import grpc
 import tensorflow as tf
+from batching import BatchedModels
 from google.protobuf import wrappers_pb2
 from grpc_front import Front
 from grpc_guard import RefuseBrokenMessages
@@ -24,7 +25,6 @@ from predict_calls import Calls
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid
 from tensor_protos import array_of
-from tensorflow.python.multistream.serving.served_models import ServedModels
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -238,7 +238,7 @@ class GrpcServer:
         calls: Calls,
         memory: RequestMemory,
         options: argparse.Namespace,
-        served: ServedModels | None = None,
+        served: BatchedModels | None = None,
     ) -> None:
         self._calls = calls
         self._options = options
@@ -311,7 +311,7 @@ class GrpcServer:
         if self._served is not None:
             self._start_front(self._served)
 
-    def _start_front(self, served: ServedModels) -> None:
+    def _start_front(self, served: BatchedModels) -> None:
         options, host = self._options, _host(self._options)
         arguments = {
             "handshake-timeout-ms": int(options.read_timeout * 1000),
@@ -324,6 +324,7 @@ class GrpcServer:
         except OSError as error:
             raise OSError(f"gRPC cannot listen on {host}:{options.port}: {error}") from error
         self._calls.metrics.front = self._front
+        served.tell(self._front.batch)
         self.address = f"{host}:{self._front.port}"
 
     async def ended(self) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import grpc
+from batching import Batching
 from tensorflow.python.multistream.serving.served_models import ServedModels
 
 # Upper bounds of the histogram's buckets, in seconds.
@@ -76,6 +77,7 @@ class Front:
             "tls-certificate": options.tls_certificate or "",
             "models": ",".join(model_names),
             "seconds": ",".join(map(str, SECONDS)),
+            "frames": models.frames(),
             **arguments,
         }
         self._process = subprocess.Popen(
@@ -112,6 +114,12 @@ class Front:
     def close(self) -> None:
         """Has it answer all calls of Predict with UNAVAILABLE, also those that run."""
         self._say("close")
+
+    def batch(self, model: str, signature: str, batching: Batching) -> None:
+        """Has calls of a model's signature share steps from now on, or not."""
+        rows = batching.sizes[-1] if batching.sizes else 1
+        with self._lock:
+            self._say(f"batch {model} {signature} {rows} {batching.wait_us} {batching.steps}")
 
     def figures(self) -> Figures:
         """What it says now; if it has ended, what it has said last, without calls that are open."""

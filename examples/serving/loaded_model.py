@@ -5,7 +5,7 @@
 
 import logging
 import pathlib
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,17 @@ Arrays = dict[str, Any]
 class Signature:
     """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable.
 
-    `most_bytes` is the limit of one input for `predictor`.
+    `most_bytes` is the limit of one input for `predictor`, and `batch_sizes` are its steps' rows.
     """
 
     def __init__(
-        self, name: str, function: Any, device: str, lock_free: bool, most_bytes: int
+        self,
+        name: str,
+        function: Any,
+        device: str,
+        lock_free: bool,
+        most_bytes: int,
+        batch_sizes: Sequence[int],
     ) -> None:
         self.name = name
         self.inputs: dict[str, Any] = dict(sorted(function.structured_input_signature[1].items()))
@@ -45,7 +51,9 @@ class Signature:
         if lock_free:
             try:
                 called = self._arrays_function = tf.cuda.serving_callable(function)
-                self.predictor = served_models.Predictor(called, name, device, most_bytes)
+                self.predictor = served_models.Predictor(
+                    called, name, device, most_bytes, batch_sizes
+                )
             except (TypeError, ValueError) as error:
                 logging.info("signature %s is not called in C++ alone: %s", name, error)
 
@@ -100,8 +108,10 @@ class LoadedModel:
         device: str,
         lock_free: bool = False,
         most_bytes: int = 1 << 31,
+        batch_sizes: Sequence[int] = (),
     ) -> None:
         self._folder = folder
+        self._batch_sizes = batch_sizes
         graphs = loader_impl.parse_saved_model(str(folder)).meta_graphs
         served = [graph for graph in graphs if _TAG in graph.meta_info_def.tags]
         if not served:
@@ -109,7 +119,7 @@ class LoadedModel:
         with tf.device(device):
             self._model = tf.saved_model.load(str(folder), tags=[_TAG])
         self.signatures = {
-            name: Signature(name, function, device, lock_free, most_bytes)
+            name: Signature(name, function, device, lock_free, most_bytes, batch_sizes)
             for name, function in self._model.signatures.items()
         }
         # Without those that only loading needs, such as __saved_model_init_op.
@@ -147,6 +157,16 @@ class LoadedModel:
                 logging.info("no warm-up of %s: %s", signature.name, str(error)[:500])
 
     def _call_on_all_groups(self, signature: Signature, arrays: Arrays) -> None:
+        self._call_on_each(signature, arrays)
+        if signature.predictor is None or signature.predictor.why_not_shared():
+            return
+        for rows in self._batch_sizes:
+            self._call_on_each(
+                signature,
+                {n: np.resize(x, (rows, *x.shape[1:])) if x.ndim else x for n, x in arrays.items()},
+            )
+
+    def _call_on_each(self, signature: Signature, arrays: Arrays) -> None:
         groups = tf.cuda.stream_group_count()
         if groups < 2:
             signature(arrays)

@@ -22,6 +22,7 @@ import sys
 import time
 
 import tensorflow as tf
+from batching import BatchedModels
 from call_queue import CallQueue
 from grpc_api import GrpcServer
 from http_guard import HttpServer
@@ -32,19 +33,19 @@ from request_memory import RequestMemory
 from rest_api import RestApi
 from server_metrics import ServerMetrics
 from server_options import parse
-from tensorflow.python.multistream.serving.served_models import ServedModels
 
 _END_SECONDS = 5.0  # for steps that were cancelled
 _SEND_SECONDS = 1.0  # for the last answers
 
 
-def _loaded_models(options: argparse.Namespace, served: ServedModels | None) -> Models:
+def _loaded_models(options: argparse.Namespace, served: BatchedModels | None) -> Models:
     """Loads what is to be served at first; OSError for models without a version that loads."""
     has_gpu = bool(tf.config.list_logical_devices("GPU"))
     device = options.device or ("/GPU:0" if has_gpu else "/CPU:0")
 
     def load(folder: pathlib.Path) -> LoadedModel:
-        loaded = LoadedModel(folder, device, options.lock_free, options.most_bytes)
+        sizes = options.batching.sizes if options.batching.sizes[-1] > 1 else ()
+        loaded = LoadedModel(folder, device, options.lock_free, options.most_bytes, sizes)
         if not options.no_warm_up:
             loaded.warm_up()
         return loaded
@@ -63,7 +64,7 @@ def _loaded_models(options: argparse.Namespace, served: ServedModels | None) -> 
 
 
 async def _serve(
-    options: argparse.Namespace, models: Models, queue: CallQueue, served: ServedModels | None
+    options: argparse.Namespace, models: Models, queue: CallQueue, served: BatchedModels | None
 ) -> None:
     """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
@@ -118,7 +119,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     try:
-        served = ServedModels() if options.front is not None else None
+        served = BatchedModels(options.batching) if options.front is not None else None
         models = _loaded_models(options, served)
         queue = CallQueue(options.threads, options.queue)
         asyncio.run(_serve(options, models, queue, served))

@@ -11,6 +11,9 @@ import re
 import ssl
 from collections.abc import Callable, Sequence
 
+import batching
+from batching import MOST_ROWS
+
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -48,6 +51,19 @@ def _program(text: str) -> str:
             f"{text} is not a program; scripts/build_front.sh builds it, and says where it is"
         )
     return text
+
+
+def _batching(options: argparse.Namespace, parser: argparse.ArgumentParser) -> batching.Batching:
+    given = (options.max_batch, options.batch_timeout_us, options.batch_steps)
+    found = batching.batching(*given)
+    if options.batching_parameters_file is not None:
+        try:
+            found = batching.read(options.batching_parameters_file, *given)
+        except ValueError as error:
+            parser.error(f"--batching-parameters-file {error}")
+    if found.sizes[-1] > 1 and options.front is None:
+        parser.error("--max-batch and --batching-parameters-file need --front")
+    return found
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -115,6 +131,33 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="have gRPC answered by this program, which scripts/build_front.sh builds; "
         "implies --lock-free",
     )
+    add(
+        "--max-batch",
+        type=_number(int, 1, MOST_ROWS),
+        default=1,
+        metavar="ROWS",
+        help="have the calls of a signature whose rows are independent share steps of at most so "
+        "many rows; needs --front",
+    )
+    add(
+        "--batch-timeout-us",
+        type=_number(int, 0, 10**7),
+        default=0,
+        help="the longest that a call waits for others to share its step, in microseconds; it "
+        "does not wait if no step of its signature runs",
+    )
+    add(
+        "--batch-steps",
+        type=_number(int, 1, 4096),
+        default=4,
+        help="steps of a signature that run at once, if calls share steps",
+    )
+    add(
+        "--batching-parameters-file",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="TensorFlow Serving's file of batching parameters, instead of these options",
+    )
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
     given, options.model = options.model, dict(options.model)
@@ -128,6 +171,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
             context.load_cert_chain(options.tls_certificate, options.tls_key)
         except OSError as error:
             parser.error(f"--tls-key {options.tls_key}, --tls-certificate: {error}")
+    options.batching = _batching(options, parser)
     options.lock_free = options.lock_free or options.front is not None
     options.most_bytes = int(options.max_request_mb * (1 << 20))
     return options

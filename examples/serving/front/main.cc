@@ -42,6 +42,7 @@
 #include "examples/serving/front/call_queue.h"
 #include "examples/serving/front/lanes.h"
 #include "examples/serving/front/served_call.h"
+#include "tensorflow/core/common_runtime/multistream/serving/front_frames.h"
 
 namespace front {
 namespace {
@@ -177,6 +178,15 @@ void SetBatching(std::istringstream command, CallQueue* queue) {
 
 [[noreturn]] void Main(const Options& options) {
   Control control(options.Whole("control"));
+  const int frames = options.Whole("frames");
+  if (frames != tensorflow::multistream::kFrontFrames) {
+    control.Say("error this front (--front) is not of the same build as the " +
+                std::string("installed TensorFlow: it speaks frames ") +
+                std::to_string(tensorflow::multistream::kFrontFrames) +
+                ", not " + std::to_string(frames) +
+                ". scripts/build_front.sh builds it anew");
+    _exit(1);
+  }
   int port = options.Whole("port");
   std::string error;
   const std::vector<int> listeners =

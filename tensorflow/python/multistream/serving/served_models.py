@@ -128,6 +128,10 @@ class ServedModels:
 
         return wait
 
+    def frames(self) -> int:
+        """The number of what the front must speak (front_frames.h)."""
+        return int(self._library.TFMS_FrontFrames())
+
     def answer(self, connection: socket.socket) -> None:
         """Answers requests through a socket, until its other end is closed."""
         self._library.TFMS_AnswerRequests(self._models, connection.fileno())

@@ -27,6 +27,9 @@
 
 namespace tensorflow::multistream {
 
+// The number of this description: a front of another build may have another.
+inline constexpr int kFrontFrames = 2;
+
 // Both processes are on one machine.
 struct BatchHead {
   uint64_t requests;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/serving/front_frames.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predictor.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_arrays.h"
 #include "tensorflow/core/common_runtime/multistream/serving/served_models.h"
@@ -217,6 +218,8 @@ void TFMS_WhyNotShared(const Predictor* predictor, char* why, int size) {
 }
 
 void TFMS_DeletePredictor(Predictor* predictor) { delete predictor; }
+
+int TFMS_FrontFrames() { return tensorflow::multistream::kFrontFrames; }
 
 // Exists as long as the process: threads answer with it.
 ServedModels* TFMS_NewServedModels() { return new ServedModels; }
