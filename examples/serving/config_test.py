@@ -9,17 +9,20 @@ import pathlib
 import socket
 import sys
 import threading
+import types
 from typing import Any
 
 import grpc
 import pytest
 import server_options
+from call_queue import CallQueue
 from config_file import ConfigFile
 from grpc_api import ModelService
 from grpc_front import Front
 from model_config import ModelConfig, configs_of
 from models import Models
 from predict_calls import Calls
+from server_metrics import ServerMetrics
 from serving_error import ServingError
 from serving_kit import until
 from tensorflow.python.multistream.serving.served_models import ServedModels
@@ -233,6 +236,39 @@ def test_removed_model_stays_until_its_last_call_has_ended(server: FakeServer) -
     server.file.write_text("model_config_list {}")
     ConfigFile(server.options(), server.models).apply()
     assert server.served() == {}
+
+
+def test_each_moment_of_a_change_has_versions_for_all_calls(tmp_path: pathlib.Path) -> None:
+    called = []
+
+    class CallingFront:
+        """Stands for a front; makes calls whenever it is told of a version."""
+
+        def publish(self, name: str, version: int, signatures: Any) -> None:
+            if name in server.models:
+                called.append((server.call(name), server.call(name, "x")))
+
+        def withdraw(self, name: str, version: int) -> Any:
+            self.publish(name, version, {})
+            return lambda: None
+
+    front: Any = CallingFront()
+    server = FakeServer(tmp_path)
+    server.models = Models(lambda folder: types.SimpleNamespace(signatures={}), front)
+    server.serve(a(specific(1, x=1)))
+    for more, folder in ((specific(2, 3, x=3), "a"), (specific(1, x=1), "a"), ("", "c")):
+        label = "" if more else 'version_labels { key: "x" value: 2 }'
+        server.serve(a(more + label, folder=folder))
+    assert len(called) == 3 + 3 + 2
+
+
+def test_call_counts_for_its_model_also_if_that_is_gone_when_it_ends(server: FakeServer) -> None:
+    server.serve(a())
+    metrics = ServerMetrics(CallQueue(1, 1), server.models)
+    with Calls(server.models, CallQueue(1, 1), metrics, 1).counted("a", "Predict"):
+        server.models.change({})
+    assert 'calls_total{method="Predict",model="a",status="OK"} 1.0' in metrics.text().decode()
+    assert "model_server_version_served{" not in metrics.text().decode()
 
 
 def test_model_that_stays_as_it_is_is_not_loaded_again(server: FakeServer) -> None:
