@@ -6,6 +6,7 @@
 import argparse
 import asyncio
 import concurrent.futures
+import logging
 import pathlib
 import tempfile
 import time
@@ -165,12 +166,18 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         """Serves other models; answers when they are available."""
         with self._calls.counted("", "HandleReloadConfigRequest"):
             self._calls.refuse_if_draining()
-            configs = configs_of(request.config, self._versions)
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._reloads, self._calls.models.change, configs)
+            await loop.run_in_executor(self._reloads, self._reload, request.config)
         response = model_management_pb2.ReloadConfigResponse()
         response.status.SetInParent()  # OK
         return response
+
+    def _reload(self, config: Any) -> None:
+        try:
+            self._calls.models.change(configs_of(config, self._versions))
+        except ServingError as error:  # also for clients that have given up
+            logging.error("a reload changed nothing: %s", error.message)
+            raise
 
 
 def version_of(spec: Any) -> int | str | None:

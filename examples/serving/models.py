@@ -82,9 +82,8 @@ class Models:
             self._others = {**leaving, **{n: models[n] for n in models.keys() - before.keys()}}
             try:
                 prepared = self._prepared(models, configs)
-            except ServingError as error:
+            except ServingError:
                 self._others = leaving
-                logging.error("the configuration stays as it was: %s", error.message)
                 raise
             self.names = sorted({*self.names, *configs})
             self.tell_names(self.names)

@@ -330,6 +330,7 @@ def test_reload_that_is_wrong_or_does_not_load_changes_nothing(configured: Confi
     asked = model_management_pb2.ReloadConfigRequest()
     code, text = failure(lambda: configured.server.models.HandleReloadConfigRequest(asked))
     assert code == INVALID and "model_config_list is missing" in text
+    assert f"a reload changed nothing: {text}" in configured.server.text()
 
 
 def test_reloads_at_once_come_one_after_another(configured: Configured) -> None:
