@@ -303,7 +303,9 @@ def test_label_is_only_given_to_a_version_that_is_available(server: FakeServer) 
     server.broken = set()
     server.serve(a(specific(2, stable=2)))  # the label moves with the versions
     assert server.call("a", "stable") == "a/2"
-    with pytest.raises(ServingError, match="'old' is not a label of model 'a'; its labels are 'st"):
+    with pytest.raises(
+        ServingError, match="'old' is not a label of model 'a'; its labels are: 'st"
+    ):
         server.call("a", "old")
 
 

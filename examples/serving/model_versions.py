@@ -69,10 +69,10 @@ class Model:
             return asked
         labels: Mapping[str, int] = self.config.labels
         if asked not in labels:
-            known = ", ".join(map(repr, sorted(labels))) or "none, as no label is configured"
+            known = ", ".join(map(repr, sorted(labels))) or "none"
             raise invalid(
                 f"version_label {asked[:100]!r} is not a label of model {self.name!r}; its labels "
-                f"are {known}."
+                f"are: {known}."
             )
         return labels[asked]
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
+import model_server
 import numpy as np
 import pytest
+import server_options
 import serving_kit
 import tensorflow as tf
 from google.protobuf import text_format
@@ -144,6 +146,21 @@ def test_file_is_served_from_the_start_with_its_labels(started: Configured) -> N
     assert started.answer(label="next") == (2, 2)
 
 
+def test_label_at_the_start_needs_its_version_or_the_option(
+    saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    there = Configured(saved, tmp_path)
+    there.write(there.model("toy", stable=1, next=7))
+    given = [f"--model_config_file={there.file}", "--device=/CPU:0", "--no-warm-up"]
+    options = server_options.parse(given)
+    says = "models.config: config.0. 'toy': version_labels 'next' is version 7, which is not avail"
+    with pytest.raises(OSError, match=says):
+        model_server._loaded_models(options, None)
+    given.append("--allow_version_labels_for_unavailable_models")
+    models, _ = model_server._loaded_models(server_options.parse(given), None)
+    assert models.model("toy").acquire("stable").number == 1
+
+
 def test_labels_by_grpc(configured: Configured) -> None:
     server: Server = configured.server
     predictions = server.predictions
@@ -168,7 +185,7 @@ def test_labels_by_grpc(configured: Configured) -> None:
         spec.name, spec.version_label = "toy", "new"
         code, text = failure(lambda call=call, asked=asked: call(asked, timeout=20))
         assert code == INVALID
-        assert "'new' is not a label of model 'toy'; its labels are 'next', 'stable'" in text
+        assert "'new' is not a label of model 'toy'; its labels are: 'next', 'stable'" in text
         spec.version_label = "stable"
     assert predictions.GetModelMetadata(metadata, timeout=20).model_spec.version.value == 1
     (found,) = server.models.GetModelStatus(state, timeout=20).model_version_status
@@ -189,7 +206,7 @@ def test_labels_by_rest(configured: Configured) -> None:
         status, answer = rest(f"{toy}/new{path}", body)
         assert status == 400
         assert (
-            "'new' is not a label of model 'toy'; its labels are 'next', 'stable'"
+            "'new' is not a label of model 'toy'; its labels are: 'next', 'stable'"
             in (answer["error"])
         )
 
