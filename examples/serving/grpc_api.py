@@ -5,6 +5,8 @@
 
 import argparse
 import asyncio
+import concurrent.futures
+import logging
 import pathlib
 import tempfile
 import time
@@ -20,6 +22,7 @@ from grpc_front import Front
 from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
+from model_config import configs_of
 from model_versions import Model, Version
 from predict_calls import Calls
 from request_memory import RequestMemory
@@ -29,6 +32,7 @@ from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
+    model_management_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
@@ -142,36 +146,48 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Answers GetModelStatus."""
+    """Answers ModelService's calls; `versions` are served of a model without a policy."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, versions: int) -> None:
         self._calls = calls
+        self._versions = versions
+        # One after another. One whose client is gone before it begins is not begun.
+        self._reloads = concurrent.futures.ThreadPoolExecutor(1, "reload")
 
     @_answered
     async def GetModelStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which versions a model has."""
         spec = request.model_spec
         with self._calls.counted(spec.name, "GetModelStatus"):
-            return status(self._calls.models.model(spec.name), version_of(spec))
+            return status(self._calls.models.known(spec.name), version_of(spec))
 
+    @_answered
     async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Is not answered: models are given when the server is started."""
-        return await context.abort(
-            grpc.StatusCode.UNIMPLEMENTED,
-            "the models are those of the option --model; new versions of them are found by polling",
-        )
+        """Serves other models; answers when they are available."""
+        with self._calls.counted("", "HandleReloadConfigRequest"):
+            self._calls.refuse_if_draining()
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._reloads, self._reload, request.config)
+        response = model_management_pb2.ReloadConfigResponse()
+        response.status.SetInParent()  # OK
+        return response
+
+    def _reload(self, config: Any) -> None:
+        try:
+            self._calls.models.change(configs_of(config, self._versions))
+        except ServingError as error:  # also for clients that have given up
+            logging.error("a reload changed nothing: %s", error.message)
+            raise
 
 
-def version_of(spec: Any) -> int | None:
-    """The version that a ModelSpec asks for; None for the newest. ServingError for a label."""
+def version_of(spec: Any) -> int | str | None:
+    """The version that a ModelSpec asks for: a number, a label, or None for the newest."""
     if spec.WhichOneof("version_choice") == "version_label":
-        raise invalid(
-            f"version_label {spec.version_label!r}: this server has no labels; give a number."
-        )
+        return str(spec.version_label)
     return spec.version.value if spec.HasField("version") else None
 
 
-def metadata(model: Model, version: int | None) -> Any:
+def metadata(model: Model, version: int | str | None) -> Any:
     """The answer of GetModelMetadata; ServingError if there is no such version."""
     held = model.acquire(version)
     try:
@@ -187,8 +203,9 @@ def metadata(model: Model, version: int | None) -> Any:
         model.release(held)
 
 
-def status(model: Model, version: int | None) -> Any:
+def status(model: Model, asked: int | str | None) -> Any:
     """The answer of GetModelStatus; ServingError if there is no such version."""
+    version = model.number_of(asked)
     known = [v for v in model.statuses() if version is None or v.number == version]
     if version is not None and not known:
         raise ServingError(
@@ -273,7 +290,7 @@ class GrpcServer:
         add = prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server
         add_service(self._server, add, predictions)
         add = model_service_pb2_grpc.add_ModelServiceServicer_to_server
-        add_service(self._server, add, ModelService(calls))
+        add_service(self._server, add, ModelService(calls, options.versions))
         add_service(self._server, health_pb2_grpc.add_HealthServicer_to_server, self.health)
         if served is None:
             self.address = self._listen(options)
@@ -319,12 +336,13 @@ class GrpcServer:
             "idle-ms": int(_IDLE_SECONDS * 1000),
         }
         try:
-            names = [model.name for model in self._calls.models]
-            self._front = Front(options, self.address, served, names, arguments)
+            models = self._calls.models
+            self._front = Front(options, self.address, served, models.names, arguments)
         except OSError as error:
             raise OSError(f"gRPC cannot listen on {host}:{options.port}: {error}") from error
         self._calls.metrics.front = self._front
         served.tell(self._front.batch)
+        models.tell_names = self._front.name_models
         self.address = f"{host}:{self._front.port}"
 
     async def ended(self) -> None:

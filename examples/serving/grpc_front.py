@@ -115,6 +115,11 @@ class Front:
         """Has it answer all calls of Predict with UNAVAILABLE, also those that run."""
         self._say("close")
 
+    def name_models(self, names: Sequence[str]) -> None:
+        """Says which models its figures may name; calls of others count with an empty name."""
+        with self._lock:  # a long line in one piece
+            self._say(f"models {','.join(names)}")
+
     def batch(self, model: str, signature: str, batching: Batching) -> None:
         """Has calls of a model's signature share steps from now on, or not."""
         rows = batching.sizes[-1] if batching.sizes else 1
@@ -133,6 +138,6 @@ class Front:
                 self._figures = self._figures._replace(running=0, waiting=0, open=0, unsent=0)
             return self._figures
 
-    def _say(self, word: str) -> None:
+    def _say(self, line: str) -> None:
         with contextlib.suppress(OSError):  # it has ended
-            self._control.sendall(f"{word}\n".encode())
+            self._control.sendall(f"{line}\n".encode())

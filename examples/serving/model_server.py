@@ -24,22 +24,26 @@ import time
 import tensorflow as tf
 from batching import BatchedModels
 from call_queue import CallQueue
+from config_file import ConfigFile
 from grpc_api import GrpcServer
 from http_guard import HttpServer
 from loaded_model import LoadedModel
-from model_versions import Model, Models
+from models import Models
 from predict_calls import Calls
 from request_memory import RequestMemory
 from rest_api import RestApi
 from server_metrics import ServerMetrics
 from server_options import parse
+from serving_error import ServingError
 
 _END_SECONDS = 5.0  # for steps that were cancelled
 _SEND_SECONDS = 1.0  # for the last answers
 
 
-def _loaded_models(options: argparse.Namespace, served: BatchedModels | None) -> Models:
-    """Loads what is to be served at first; OSError for models without a version that loads."""
+def _loaded_models(
+    options: argparse.Namespace, served: BatchedModels | None
+) -> tuple[Models, ConfigFile]:
+    """Loads what is to be served at first; OSError if that is wrong, or does not load."""
     has_gpu = bool(tf.config.list_logical_devices("GPU"))
     device = options.device or ("/GPU:0" if has_gpu else "/CPU:0")
 
@@ -50,21 +54,21 @@ def _loaded_models(options: argparse.Namespace, served: BatchedModels | None) ->
             loaded.warm_up()
         return loaded
 
-    models, errors = {}, []
-    for name, folder in options.model.items():
-        model = models[name] = Model(name, folder, options.versions, load, served)
-        model.poll()
-        if not model.served():
-            failed = "; ".join(f"version {v.number}: {v.error}" for v in model.statuses())
-            none = "it has no version, a folder with a number for a name and a SavedModel"
-            errors.append(f"--model {name}={folder}: {failed or none}")
-    if errors:
-        raise OSError("\n".join(errors))
-    return Models(models, options.poll_seconds)
+    models = Models(load, served, options.allow_version_labels_for_unavailable_models)
+    file = ConfigFile(options, models)
+    try:
+        file.apply()
+    except ServingError as error:
+        raise OSError(error.message) from error
+    return models, file
 
 
 async def _serve(
-    options: argparse.Namespace, models: Models, queue: CallQueue, served: BatchedModels | None
+    options: argparse.Namespace,
+    models: Models,
+    file: ConfigFile,
+    queue: CallQueue,
+    served: BatchedModels | None,
 ) -> None:
     """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
@@ -77,7 +81,9 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     await grpc_server.start()
     await http_server.start()
-    models.start()
+    models.every(options.poll_seconds, models.poll)
+    if options.model_config_poll_seconds and options.model_config_file is not None:
+        models.every(options.model_config_poll_seconds, file.look)
     print(f"ready: gRPC on {grpc_server.address}, REST on {http_server.url}", flush=True)
     ends = {"": stopped.wait(), "gRPC": grpc_server.ended(), "REST": http_server.ended()}
     ended = {asyncio.ensure_future(waits): what for what, waits in ends.items()}
@@ -120,9 +126,9 @@ def main() -> None:
     gc.freeze()
     try:
         served = BatchedModels(options.batching) if options.front is not None else None
-        models = _loaded_models(options, served)
+        models, file = _loaded_models(options, served)
         queue = CallQueue(options.threads, options.queue)
-        asyncio.run(_serve(options, models, queue, served))
+        asyncio.run(_serve(options, models, file, queue, served))
     except OSError as error:
         sys.exit(f"model_server.py: {error}")
 

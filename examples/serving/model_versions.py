@@ -1,7 +1,7 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which versions of the models are served: polls their folders, loads, publishes and drops."""
+"""Which versions of a model are served: polls its folder, loads, publishes and drops."""
 
 import dataclasses
 import enum
@@ -12,7 +12,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from serving_error import not_found
+import grpc
+from model_config import ModelConfig
+from serving_error import ServingError, invalid, not_found
 from tensorflow.python.multistream.serving.served_models import ServedModels
 
 _MOST_ENDED = 16  # versions that are no more, of which the status is still told
@@ -32,6 +34,7 @@ class Version:
     """One version of a model."""
 
     number: int
+    folder: pathlib.Path
     state: State = State.LOADING
     error: str = ""  # why it could not be loaded
     loaded: Any = None  # the LoadedModel, from its load until it is dropped
@@ -39,36 +42,59 @@ class Version:
 
 
 class Model:
-    """The numbered folders of one model, of which the newest are loaded, by `load`, and served."""
+    """The numbered folders of one model, of which some are loaded, by `load`, and served.
+
+    Only one thread at a time may call `prepare`, `adopt`, `discard`, `poll` and `close`.
+    """
 
     def __init__(
         self,
-        name: str,
-        folder: pathlib.Path,
-        keep: int,
+        config: ModelConfig,
         load: Callable[[pathlib.Path], Any],
         front: ServedModels | None = None,
     ) -> None:
-        self.name = name
+        self.name = config.name
+        self.config = config
         self._front = front  # answers, too, for what is served
-        self._folder = folder
-        self._keep = keep
         self._load = load
         self._lock = threading.Lock()
         self._served: dict[int, Version] = {}
         self._others: dict[int, Version] = {}  # loading, unloading or ended
-        self._failed: dict[int, tuple[int, int]] = {}  # how the folder looked that did not load
+        # How the folders looked that did not load.
+        self._failed: dict[pathlib.Path, tuple[int, int]] = {}
 
-    def acquire(self, number: int | None) -> Version:
-        """Holds a version, the newest for None, so that it stays loaded until its `release`."""
+    def number_of(self, asked: int | str | None) -> int | None:
+        """The number of a version that is asked for by number, by label, or (None) not at all."""
+        if not isinstance(asked, str):
+            return asked
+        labels: Mapping[str, int] = self.config.labels
+        if asked not in labels:
+            known = ", ".join(map(repr, sorted(labels))) or "none"
+            raise invalid(
+                f"version_label {asked[:100]!r} is not a label of model {self.name!r}; its labels "
+                f"are: {known}."
+            )
+        return labels[asked]
+
+    def acquire(self, asked: int | str | None) -> Version:
+        """Holds a version, so that it stays loaded until its `release`.
+
+        Args:
+          asked: the version's number or label; None for the newest.
+
+        Raises:
+          ServingError: no such version is served, or there is no such label.
+        """
         with self._lock:
+            number = self.number_of(asked)
             if not self._served:
                 raise not_found(f"model {self.name!r} has no version that is loaded.")
             found = self._served.get(max(self._served) if number is None else number)
             if found is None:
                 served = ", ".join(map(str, sorted(self._served)))
+                label = f" (version_label {asked!r})" if isinstance(asked, str) else ""
                 raise not_found(
-                    f"version {number} of model {self.name!r} is not served; {served} is."
+                    f"version {number}{label} of model {self.name!r} is not served; {served} is."
                 )
             found.calls += 1
             return found
@@ -92,64 +118,165 @@ class Model:
             known = {**self._others, **self._served}
             return [dataclasses.replace(known[n], loaded=None) for n in sorted(known)[::-1]]
 
+    def has_ended(self) -> bool:
+        """Whether no version is served, is being loaded, or is held by a call."""
+        return all(version.state is State.END for version in self.statuses())
+
+    def prepare(self, config: ModelConfig, labels_may_wait: bool) -> list[Version]:
+        """Loads what another config needs, for `adopt` or `discard`; what is served stays.
+
+        Args:
+          config: it has the same name.
+          labels_may_wait: a new label may be given to a version that is not available.
+
+        Returns:
+          The new versions, also those that could not be loaded.
+
+        Raises:
+          ServingError: no version would be available, or that of a label would not. Nothing has
+            changed then.
+        """
+        found = _numbers_in(config.folder)
+        wanted = config.wanted(found)
+        here = self._served_of(config.folder)
+        # Before anything is loaded for nothing.
+        self._check_labels(config, config.wanted(here | set(wanted)), labels_may_wait)
+        versions = [self._loaded(config.folder / str(n)) for n in wanted if n not in here]
+        loaded = {version.number for version in versions if not version.error}
+        available = config.wanted(here | loaded)
+        try:
+            if not available:
+                raise _unavailable(config, found, versions)
+            self._check_labels(config, available, labels_may_wait)
+        except ServingError:
+            self.discard(versions)
+            raise
+        return versions
+
+    def _served_of(self, folder: pathlib.Path) -> set[int]:
+        with self._lock:
+            return {n for n, version in self._served.items() if version.folder.parent == folder}
+
+    def _check_labels(
+        self, config: ModelConfig, available: list[int], labels_may_wait: bool
+    ) -> None:
+        for label, number in config.labels.items():
+            # A label that is in use would, by moving early, refuse the calls that name it.
+            waits = labels_may_wait and self.config.labels.get(label, number) == number
+            if number not in available and not waits:
+                known = ", ".join(map(str, available)) or "none"
+                raise ServingError(
+                    grpc.StatusCode.FAILED_PRECONDITION,
+                    f"{config.where}: version_labels {label[:100]!r} is version {number}, which is "
+                    f"not available; available are: {known}. Give the label to one of these; a new "
+                    "label may be given to another version if the server is started with "
+                    "--allow-version-labels-for-unavailable-models.",
+                )
+
+    def adopt(self, config: ModelConfig, versions: list[Version]) -> None:
+        """Serves by another config, with the versions that `prepare` has loaded for it."""
+        # New versions come first and old ones go last, so that each call finds one.
+        for version in versions:
+            if not version.error:
+                self._publish(version)
+        with self._lock:
+            self.config = config
+        wanted = config.wanted(self._served_of(config.folder))
+        self._retire([number for number in self.served() if number not in wanted])
+
+    def discard(self, versions: list[Version]) -> None:
+        """Drops versions that `prepare` has loaded."""
+        with self._lock:
+            for version in versions:
+                version.loaded = None
+                if self._others.get(version.number) is version:
+                    del self._others[version.number]
+        gc.collect()  # functions and their graphs refer to each other
+
+    def close(self) -> None:
+        """Ends serving: versions are dropped when their last calls have ended."""
+        self._retire(self.served())
+
     def poll(self) -> None:
         """Loads new versions, publishes each when it is ready, and retires those it replaces."""
-        found = sorted(_numbers_in(self._folder))
-        if not found:
+        config = self.config
+        wanted = config.wanted(_numbers_in(config.folder))
+        if not wanted:
             return  # as when the folder is being moved: what is served stays
-        wanted = found[-self._keep :]
         for number in wanted:
-            if number not in self._served:
-                self._try_to_load(number)
-        with self._lock:
-            replaced = sorted(self._served.keys() - set(wanted))
-            ready = len(self._served.keys() & set(wanted))
-            # Until the wanted ones are ready, the newest of the others answer.
-            still_needed = self._keep - ready if ready < len(wanted) else 0
-            gone = replaced[:-still_needed] if still_needed else replaced
-            retired = [self._served.pop(number) for number in gone]
-            for version in retired:
-                version.state = State.UNLOADING
-                version.calls += 1  # until the front has ended its own
-                self._others[version.number] = version
-        for version in retired:
-            if self._front is None:
-                self.release(version)
+            folder = config.folder / str(number)
+            # Tried again when a file of it changes, as when it was being copied.
+            if number in self._served or self._failed.get(folder) == looks_of(folder):
                 continue
-            wait = self._front.withdraw(self.name, version.number)
-            # A thread each: a call of the front's that does not end keeps its version alone.
-            threading.Thread(target=self._retire, args=(version, wait), daemon=True).start()
+            version = self._loaded(folder)
+            if not version.error:
+                self._publish(version)
+        served = self.served()
+        replaced = [number for number in served if number not in wanted]
+        ready = len(served) - len(replaced)
+        # Until the wanted ones are ready, the newest of the others answer.
+        still_needed = (config.latest or len(wanted)) - ready if ready < len(wanted) else 0
+        self._retire(replaced[:-still_needed] if still_needed else replaced)
 
-    def _retire(self, version: Version, wait: Callable[[], None]) -> None:
-        wait()
-        self.release(version)
-
-    def _try_to_load(self, number: int) -> None:
-        folder = self._folder / str(number)
-        looks = _looks_of(folder)
-        if self._failed.get(number) == looks:
-            return  # tried again when a file of it changes, as when it was being copied
-        version = Version(number)
+    def _loaded(self, folder: pathlib.Path) -> Version:
+        """A version that is loaded, or has an error."""
+        looks = looks_of(folder)
+        version = Version(int(folder.name), folder)
         with self._lock:
-            self._others[number] = version
+            self._others[version.number] = version
         try:
             version.loaded = self._load(folder)
+            self._failed.pop(folder, None)
         except Exception as error:
-            self._failed[number] = looks
+            self._failed[folder] = looks
             with self._lock:
                 version.state, version.error = State.END, f"{type(error).__name__}: {error}"[:1000]
-            logging.error("%s version %d was not loaded: %s", self.name, number, version.error)
-            return
+            logging.error(
+                "%s version %d was not loaded: %s", self.name, version.number, version.error
+            )
+        return version
+
+    def _publish(self, version: Version) -> None:
+        number = version.number
         with self._lock:
+            self._others.pop(number, None)
+            replaced = self._served.get(number)  # of another folder
+            if replaced is not None:
+                self._begin_to_unload(replaced)
             version.state = State.AVAILABLE
             self._served[number] = version
-            self._others.pop(number, None)
-            self._failed.pop(number, None)
+        if replaced is not None:
+            self._unload(replaced)
         if self._front is not None:
             signatures = version.loaded.signatures.items()
             plain = {n: x.predictor for n, x in signatures if x.predictor is not None}
             self._front.publish(self.name, number, plain)
         logging.info("%s version %d is served", self.name, number)
+
+    def _retire(self, numbers: list[int]) -> None:
+        with self._lock:
+            retired = [self._served.pop(number) for number in numbers]
+            for version in retired:
+                self._begin_to_unload(version)
+        for version in retired:
+            self._unload(version)
+
+    def _begin_to_unload(self, version: Version) -> None:
+        version.state = State.UNLOADING
+        version.calls += 1  # until the front has ended its own
+        self._others[version.number] = version
+
+    def _unload(self, version: Version) -> None:
+        if self._front is None:
+            self.release(version)
+            return
+        wait = self._front.withdraw(self.name, version.number)
+        # A thread each: a call of the front's that does not end keeps its version alone.
+        threading.Thread(target=self._wait_and_release, args=(version, wait), daemon=True).start()
+
+    def _wait_and_release(self, version: Version, wait: Callable[[], None]) -> None:
+        wait()
+        self.release(version)
 
     def _drop(self, version: Version) -> None:
         with self._lock:
@@ -161,45 +288,16 @@ class Model:
         logging.info("%s version %d is dropped", self.name, version.number)
 
 
-class Models:
-    """All models, by name; a thread looks at their folders every `poll_seconds`."""
-
-    def __init__(self, models: Mapping[str, Model], poll_seconds: float) -> None:
-        self._models = dict(models)
-        self._poll_seconds = poll_seconds
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._poll, name="poll", daemon=True)
-
-    def __iter__(self) -> Any:
-        return iter(self._models.values())
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._models
-
-    def model(self, name: str) -> Model:
-        """A model by its name; ServingError if there is none."""
-        try:
-            return self._models[name]
-        except KeyError:
-            raise not_found(f"model {name[:200]!r} is not served.") from None
-
-    def start(self) -> None:
-        """Begins to poll."""
-        self._thread.start()
-
-    def stop(self, patience: float) -> bool:
-        """Ends polling; whether it has ended, for a load in progress after `patience` seconds."""
-        self._stopped.set()
-        self._thread.join(patience)
-        return not self._thread.is_alive()
-
-    def _poll(self) -> None:
-        while not self._stopped.wait(self._poll_seconds):
-            for model in self:
-                try:
-                    model.poll()
-                except Exception:
-                    logging.exception("looking for versions of %s", model.name)
+def _unavailable(config: ModelConfig, found: list[int], versions: list[Version]) -> ServingError:
+    says = "; ".join(f"version {version.number}: {version.error}" for version in versions)
+    if not found:
+        says = "it has no version, a folder with a number for a name and a SavedModel"
+    elif not versions:
+        says = (
+            f"it has none of the versions {', '.join(map(str, config.specific))}; it has "
+            f"{', '.join(map(str, sorted(found)))}"
+        )
+    return ServingError(grpc.StatusCode.UNKNOWN, f"{config.where}: {says}")
 
 
 def _numbers_in(folder: pathlib.Path) -> list[int]:
@@ -215,7 +313,8 @@ def _numbers_in(folder: pathlib.Path) -> list[int]:
         return []
 
 
-def _looks_of(folder: pathlib.Path) -> tuple[int, int]:
+def looks_of(folder: pathlib.Path) -> tuple[int, int]:
+    """What changes with the files in a folder."""
     try:
         files = [path.stat() for path in folder.rglob("*")]
     except FileNotFoundError:

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 import grpc
 from call_queue import CallQueue
-from model_versions import Models, Version
+from model_versions import Version
+from models import Models
 from server_metrics import ServerMetrics
 from serving_error import ServingError, error_of
 
@@ -44,6 +45,11 @@ class Calls:
         while self.metrics.in_flight and time.monotonic() < until:
             await asyncio.sleep(0.02)
 
+    def refuse_if_draining(self) -> None:
+        """ServingError when the server is about to end."""
+        if self._draining:
+            raise ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
+
     @contextlib.contextmanager
     def counted(self, model: str, method: str, deadline: float = float("inf")) -> Iterator[None]:
         """Counts a call in the metrics; turns any exception of the call into a ServingError.
@@ -52,6 +58,7 @@ class Calls:
         time.monotonic(), had no more time.
         """
         began, status = time.monotonic(), "OK"
+        known = model if model in self.models else ""
         self.metrics.python_in_flight += 1
         try:
             yield
@@ -70,23 +77,21 @@ class Calls:
                 del answer
         finally:
             self.metrics.python_in_flight -= 1
-            known = model if model in self.models else ""
             self.metrics.answered(known, method, status, time.monotonic() - began)
 
     async def predict(
         self,
         name: str,
-        version: int | None,
+        version: int | str | None,
         work: Callable[[Version], _T],
         seconds: float | None = None,
         method: str = "Predict",
     ) -> _T:
-        """Makes the answer by `work` with a version, None for the newest, within `seconds`."""
+        """Makes the answer by `work` with a version (Model.acquire), within `seconds`."""
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
         with self.counted(name, method, deadline):
-            if self._draining:
-                raise ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
+            self.refuse_if_draining()
             model = self.models.model(name)
             held = model.acquire(version)
             done: _T = await self._queue.run(

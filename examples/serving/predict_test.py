@@ -15,7 +15,6 @@ from serving_kit import GROUPS, REST_PREDICT, Saved, Server, failure, request
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
-    model_management_pb2,
 )
 
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -237,12 +236,6 @@ def test_metadata_and_status(server: Server) -> None:
     assert [(s.version, s.state) for s in states] == [(2, 30), (1, 30)]
     _, answer = server.rest("/v1/models/toy/versions/1")
     assert [s["state"] for s in answer["model_version_status"]] == ["AVAILABLE"]
-
-
-def test_what_is_not_done_is_unimplemented(server: Server) -> None:
-    asked = model_management_pb2.ReloadConfigRequest()
-    code, text = failure(lambda: server.models.HandleReloadConfigRequest(asked))
-    assert code == grpc.StatusCode.UNIMPLEMENTED and text
 
 
 def test_health_and_metrics(server: Server, saved: Saved) -> None:

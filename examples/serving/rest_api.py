@@ -58,9 +58,9 @@ class RestApi:
         self._most_bytes = options.most_bytes
         self._read_seconds = options.read_timeout
         model = "/v1/models/{name}"
-        version = model + "/versions/{version}"
+        by_version = (model + "/versions/{version}", model + "/labels/{label}")
         routes = [Route("/metrics", self._metrics, methods=["GET"])]
-        for path in (version, model):
+        for path in (*by_version, model):
             for verb, work in _WORK.items():
                 handler = _answered(functools.partial(self._infer, work))
                 routes.append(Route(path + verb, handler, methods=["POST"]))
@@ -80,7 +80,7 @@ class RestApi:
         if request.url.path.endswith(tuple(_WORK)):
             raise HTTPException(405, "it is asked by POST", {"allow": "POST"})
         with self._calls.counted(name, "GetModelStatus"):
-            found = status(self._calls.models.model(name), _version_of(request))
+            found = status(self._calls.models.known(name), _version_of(request))
             fields = json_format.MessageToDict(
                 found, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
             )
@@ -148,10 +148,11 @@ async def _until_gone(request: Request) -> None:
         pass
 
 
-def _version_of(request: Request) -> int | None:
+def _version_of(request: Request) -> int | str | None:
     given = request.path_params.get("version")
     if given is None:
-        return None
+        label: str | None = request.path_params.get("label")
+        return label
     if not (given.isascii() and given.isdigit() and len(given) < 19):
         raise not_found(f"version {given[:50]!r} is not a number.")
     return int(given)

@@ -6,14 +6,14 @@
 import bisect
 import collections
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import prometheus_client
 import tensorflow as tf
 from call_queue import CallQueue
 from grpc_front import SECONDS, Figures, Front
-from model_versions import Models, State
+from model_versions import Model, State
 from prometheus_client import core
 
 # Field of tf.cuda.stream_stats(), whether it only grows, and what it is.
@@ -51,7 +51,7 @@ class _Histogram:
 class ServerMetrics:
     """The metrics of a server, of its front included."""
 
-    def __init__(self, queue: CallQueue, models: Models) -> None:
+    def __init__(self, queue: CallQueue, models: Iterable[Model]) -> None:
         self.registry = prometheus_client.CollectorRegistry()
         self.python_in_flight = 0  # calls that Python has and has not answered
         self.front: Front | None = None

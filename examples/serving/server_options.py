@@ -7,14 +7,12 @@ import argparse
 import math
 import os
 import pathlib
-import re
 import ssl
 from collections.abc import Callable, Sequence
 
 import batching
 from batching import MOST_ROWS
-
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+from model_config import NAME, NAME_SAYS
 
 
 def _number(
@@ -35,10 +33,8 @@ def _number(
 
 def _model(text: str) -> tuple[str, pathlib.Path]:
     name, equals, folder = text.partition("=")
-    if not equals or not folder or not _NAME.fullmatch(name):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not NAME=FOLDER, with a name of letters, digits, '_', '.' and '-'"
-        )
+    if not equals or not folder or not NAME.fullmatch(name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FOLDER; {NAME_SAYS}")
     path = pathlib.Path(folder)
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"{folder} is not a folder")
@@ -83,9 +79,30 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--model",
         type=_model,
         action="append",
-        required=True,
+        default=[],
         metavar="NAME=FOLDER",
         help="a model, and its folder of numbered versions; may be given several times",
+    )
+    # Also by TensorFlow Serving's names.
+    add(
+        "--model-config-file",
+        "--model_config_file",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="models, as a tensorflow.serving.ModelServerConfig in text format",
+    )
+    add(
+        "--model-config-poll-seconds",
+        "--model_config_file_poll_wait_seconds",
+        type=_number(float, 0),
+        default=0,
+        help="time between two looks for changes of this file; 0: it is read once",
+    )
+    add(
+        "--allow-version-labels-for-unavailable-models",
+        "--allow_version_labels_for_unavailable_models",
+        action="store_true",
+        help="a new label may be given to a version that is not available",
     )
     add("--host", default="127.0.0.1", help="address to listen on")
     add("--port", type=port, default=8500, help="of gRPC; 0 for any")
@@ -98,7 +115,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=64,
         help="the most that a request, and each of its tensors, may take, in MiB",
     )
-    add("--versions", type=count, default=1, help="versions that are served, the newest ones")
+    add(
+        "--versions",
+        type=count,
+        default=1,
+        help="versions that are served of a model, the newest ones, if its config has no policy",
+    )
     add("--poll-seconds", type=seconds, default=2, help="time between two looks for new versions")
     add("--grace", type=_number(float, 0), default=30, help="seconds for calls in flight at a stop")
     add(
@@ -160,6 +182,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
+    if not options.model and options.model_config_file is None:
+        parser.error("give the models, by --model or --model-config-file")
     given, options.model = options.model, dict(options.model)
     if len(options.model) < len(given):
         parser.error("argument --model: a name is given twice")

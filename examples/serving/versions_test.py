@@ -16,7 +16,8 @@ import pytest
 import tensorflow as tf
 from call_queue import CallQueue
 from loaded_model import LoadedModel
-from model_versions import Model, Models, State
+from model_config import ModelConfig
+from model_versions import Model, State
 from server_metrics import ServerMetrics
 from serving_error import ServingError
 from serving_kit import FOREVER, FRONT, REST_PREDICT, Saved, Server, request, slow, until
@@ -126,7 +127,7 @@ class Folder:
         self.path = path
         self.broken: set[int] = set()
         self.loads: list[int] = []
-        self.model = Model("toy", path, 1, self._load)
+        self.model = Model(ModelConfig("toy", path), self._load)
 
     def poll(self, *versions: int) -> list[int]:
         """Adds versions, and looks for them; what is served then."""
@@ -149,7 +150,7 @@ def folder(tmp_path: pathlib.Path) -> Folder:
 
 
 def test_the_newest_versions_are_served(folder: Folder) -> None:
-    folder.model._keep = 2
+    folder.model.config = ModelConfig("toy", folder.path, latest=2)
     for name in ("011", "temporary", "12"):  # without a SavedModel
         (folder.path / name).mkdir()
     assert folder.poll(1, 2, 10) == [2, 10]
@@ -161,7 +162,7 @@ def test_version_that_does_not_load_is_a_metric(folder: Folder) -> None:
     folder.poll(1)
     folder.broken = {2}
     folder.poll(2)
-    metrics = ServerMetrics(CallQueue(1, 1), Models({"toy": folder.model}, 1))
+    metrics = ServerMetrics(CallQueue(1, 1), [folder.model])
     text = metrics.text().decode()
     assert 'model_server_version_served{model="toy",version="1"} 1.0' in text
     assert 'model_server_version_failed{model="toy",version="2"} 1.0' in text
