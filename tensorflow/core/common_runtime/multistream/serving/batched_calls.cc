@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -31,19 +31,23 @@ int64_t RowsIn(const BatchedCall& call) {
   return std::max<int64_t>(rows, 0);
 }
 
-// Equal for calls that may share a step: types, the shapes of rows, and the
-// values of scalars.
-std::string KeyOf(const BatchedCall& call) {
-  std::string key;
-  for (const Tensor& argument : call.arguments) {
-    absl::StrAppend(&key, argument.dtype(), " ", argument.dims(), "[");
-    for (int i = 1; i < argument.dims(); ++i) {
-      absl::StrAppend(&key, argument.dim_size(i), ",");
+// Whether the calls may share a step: types, the shapes of rows, and the values
+// of scalars are equal.
+bool AreAlike(const BatchedCall& a, const BatchedCall& b) {
+  for (size_t i = 0; i < a.arguments.size(); ++i) {
+    const Tensor& one = a.arguments[i];
+    const Tensor& other = b.arguments[i];
+    if (one.dtype() != other.dtype() || one.dims() != other.dims()) {
+      return false;
     }
-    if (argument.dims() == 0) absl::StrAppend(&key, argument.tensor_data());
-    key += ']';
+    for (int k = 1; k < one.dims(); ++k) {
+      if (one.dim_size(k) != other.dim_size(k)) return false;
+    }
+    if (one.dims() == 0 && one.tensor_data() != other.tensor_data()) {
+      return false;
+    }
   }
-  return key;
+  return true;
 }
 
 void CallAlone(const BatchedFunction& function, BatchedCall* call) {
@@ -73,18 +77,20 @@ Tensor Join(Calls calls, size_t argument, int64_t rows) {
   return joined;
 }
 
-// Whether each call may be a part of a step of `rows` rows. Sets which results
-// have rows, which is the same for all calls.
+// Whether each call may be a part of a step of `rows` rows. The calls are
+// alike. Sets which results have rows, which is the same for all calls.
 bool MayBeParts(const BatchedFunction& function, Calls calls, int64_t rows,
                 std::vector<bool>* in_rows) {
+  absl::flat_hash_set<int64_t> asked;
   for (const BatchedCall* call : calls) {
+    if (!asked.insert(RowsIn(*call)).second) continue;
     std::vector<TensorShape> shapes;
     for (const Tensor& argument : call->arguments) {
       shapes.push_back(argument.shape());
     }
     absl::StatusOr<std::vector<bool>> found = function.rows_of(shapes, rows);
     if (!found.ok()) return false;
-    if (call != calls[0] && *found != *in_rows) return false;
+    if (asked.size() > 1 && *found != *in_rows) return false;
     *in_rows = *std::move(found);
   }
   return true;
@@ -135,35 +141,28 @@ void CallStep(const BatchedFunction& function, const std::vector<int>& sizes,
 
 void CallTogether(const BatchedFunction& function,
                   const std::vector<int>& sizes, Calls calls) {
+  struct Step {
+    std::vector<BatchedCall*> calls;
+    int64_t rows = 0;
+  };
   const int64_t most = sizes.empty() ? 0 : sizes.back();
-  std::vector<std::pair<std::string, BatchedCall*>> alike;
+  std::vector<Step> steps;
   for (BatchedCall* call : calls) {
     const int64_t rows = RowsIn(*call);
     if (rows == 0 || rows > most) {
       CallAlone(function, call);
-    } else {
-      alike.emplace_back(KeyOf(*call), call);
+      continue;
     }
+    auto step = absl::c_find_if(steps, [&](const Step& other) {
+      return other.rows + rows <= most && AreAlike(*other.calls[0], *call);
+    });
+    if (step == steps.end()) step = steps.insert(step, Step());
+    step->calls.push_back(call);
+    step->rows += rows;
   }
-  // Calls of other shapes keep their order.
-  std::stable_sort(
-      alike.begin(), alike.end(),
-      [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<BatchedCall*> step;
-  int64_t rows = 0;
-  for (size_t i = 0; i < alike.size(); ++i) {
-    const int64_t more = RowsIn(*alike[i].second);
-    const bool fits = !step.empty() && alike[i].first == alike[i - 1].first &&
-                      rows + more <= most;
-    if (!step.empty() && !fits) {
-      CallStep(function, sizes, absl::MakeSpan(step), rows);
-      step.clear();
-      rows = 0;
-    }
-    step.push_back(alike[i].second);
-    rows += more;
+  for (const Step& step : steps) {
+    CallStep(function, sizes, step.calls, step.rows);
   }
-  if (!step.empty()) CallStep(function, sizes, absl::MakeSpan(step), rows);
 }
 
 }  // namespace tensorflow::multistream
