@@ -70,17 +70,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             results = signature(
                 {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
             )
-            wanted = list(dict.fromkeys(request.output_filter)) or list(results)
-            for name in wanted:
-                if name not in results:
-                    raise invalid(
-                        f"output_filter: signature {signature.name} has no output "
-                        f"{name[:100]!r}. It has {', '.join(sorted(results))}."
-                    )
+            chosen = signature.chosen(results, request.output_filter, "output_filter")
             response = predict_pb2.PredictResponse()
             example_calls.name_model(response.model_spec, spec.name, held, spec.signature_name)
-            for name in wanted:
-                response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
+            for name, array in chosen.items():
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(array))
             return response
 
         seconds = context.time_remaining()

@@ -13,7 +13,7 @@ import grpc
 from call_queue import CallQueue
 from model_versions import Models, Version
 from server_metrics import ServerMetrics
-from serving_error import ServingError, error_of
+from serving_error import ServingError, error_of, not_found
 
 _T = TypeVar("_T")
 # gRPC cancels a call when its deadline is up by gRPC's clock, which can be a moment before ours.
@@ -43,6 +43,11 @@ class Calls:
         await asyncio.sleep(min(_DRAIN_SECONDS, max(0.0, until - time.monotonic())))
         while self.metrics.in_flight and time.monotonic() < until:
             await asyncio.sleep(0.02)
+
+    def refuse_if_draining(self) -> None:
+        """ServingError when the server is about to end."""
+        if self._draining:
+            raise ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
 
     @contextlib.contextmanager
     def counted(self, model: str, method: str, deadline: float = float("inf")) -> Iterator[None]:
@@ -85,11 +90,19 @@ class Calls:
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
         with self.counted(name, method, deadline):
-            if self._draining:
-                raise ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
+            self.refuse_if_draining()
             model = self.models.model(name)
             held = model.acquire(version)
             done: _T = await self._queue.run(
                 lambda: work(held), deadline, lambda: model.release(held)
             )
             return done
+
+
+def version_number(text: str) -> int | None:
+    """The version that a text names, None for none; ServingError if it is not a number."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise not_found(f"version {text[:50]!r} is not a number.")
+    return int(text)

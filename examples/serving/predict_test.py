@@ -105,9 +105,9 @@ def test_integers_of_any_size_are_numbers_of_a_float_input(server: Server) -> No
         status, answer = server.rest(REST_PREDICT, {"inputs": [columns]})
         assert status == 200, answer
         assert np.float32(answer["outputs"]).tobytes() == expected.tobytes()
-    assert rest_json._array([whole], "x", tf.float32).tolist() == np.float32([floats]).tolist()
+    assert rest_json.array_of([whole], "x", tf.float32).tolist() == np.float32([floats]).tolist()
     biggest = [(1 << 64) - 1, 1]
-    assert rest_json._array(biggest, "x", tf.uint64).tolist() == biggest
+    assert rest_json.array_of(biggest, "x", tf.uint64).tolist() == biggest
 
 
 X = np.zeros([1, 8], np.float32)
