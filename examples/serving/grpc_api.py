@@ -13,12 +13,14 @@ from typing import Any
 
 import example_calls
 import grpc
+import kserve_grpc
 import tensorflow as tf
 from google.protobuf import wrappers_pb2
 from grpc_front import Front
 from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
+from kserve_messages import SERVICE
 from model_versions import Model, Version
 from predict_calls import Calls
 from request_memory import RequestMemory
@@ -269,6 +271,7 @@ class GrpcServer:
         add = model_service_pb2_grpc.add_ModelServiceServicer_to_server
         add_service(self._server, add, ModelService(calls))
         add_service(self._server, health_pb2_grpc.add_HealthServicer_to_server, self.health)
+        kserve_grpc.add_to(self._server, calls, options.most_bytes)
         if served is None:
             self.address = self._listen(options)
         else:
@@ -299,7 +302,8 @@ class GrpcServer:
 
     async def start(self) -> None:
         """Begins to answer; OSError if the installed grpcio does not fit."""
-        for service in ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"):
+        of_serving = "tensorflow.serving"
+        for service in (f"{of_serving}.PredictionService", f"{of_serving}.ModelService", SERVICE):
             await self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
         await start(self._server)
         if self._served is not None:

@@ -162,7 +162,7 @@ def of_version(**version: Any) -> Any:
         (of_shape(*[1] * 255), INVALID, "'x' has 255 dimensions; 254 is the most"),
         (of_shape(-1, 8), INVALID, "'x'"),
         (request("nobody", x=X), NOT_FOUND, "model 'nobody' is not served"),
-        (request(signature="nothing", x=X), NOT_FOUND, "'nothing' is not one of pair, serving_d"),
+        (request(signature="nothing", x=X), NOT_FOUND, "'nothing' is not one of echo, echo_type"),
         (of_version(version=7), NOT_FOUND, "version 7 of model 'toy' is not served; 1, 2 is."),
         (of_version(label="stable"), INVALID, "'stable'"),
     ],
@@ -225,7 +225,8 @@ def test_metadata_and_status(server: Server) -> None:
     found = server.predictions.GetModelMetadata(asked, timeout=20)
     signatures = get_model_metadata_pb2.SignatureDefMap()
     assert found.metadata["signature_def"].Unpack(signatures)
-    assert sorted(signatures.signature_def) == ["pair", "serving_default", "slow", "text"]
+    names = "echo echo_typed pair serving_default slow text"
+    assert sorted(signatures.signature_def) == names.split()
     assert found.model_spec.version.value == 1
     _, answer = server.rest("/v1/models/other/metadata")
     inputs = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]["inputs"]

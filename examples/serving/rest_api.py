@@ -1,12 +1,13 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""TensorFlow Serving's REST paths, and /metrics."""
+"""All REST paths: TensorFlow Serving's, those of the Open Inference Protocol, and /metrics."""
 
 import argparse
 import functools
 from typing import Any
 
+import kserve_rest
 import prometheus_client
 from example_calls import JsonExamples, classify, json_of, regress
 from google.protobuf import json_format
@@ -63,6 +64,7 @@ class RestApi:
                 routes.append(Route(path + verb, answered(handler), methods=["POST"]))
             routes.append(Route(f"{path}/metadata", answered(self._metadata), methods=["GET"]))
             routes.append(Route(path, answered(self._status), methods=["GET"]))
+        routes += kserve_rest.routes(rest_calls)
         self.application = Starlette(
             routes=routes, exception_handlers={HTTPException: _other_error}
         )
