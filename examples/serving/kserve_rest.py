@@ -121,7 +121,8 @@ class _Request:
         length = _header_length(header_length, len(body))
         self._left = memoryview(body)[length:]
         fields = object_of(body[:length], most_bytes)
-        self.id = {"id": _field(fields, "id", str, "the body")} if "id" in fields else {}
+        given_id = _field(fields, "id", str, "the body", "")
+        self.id = {"id": given_id} if given_id else {}
         parameters = _parameters(fields, "the body")
         self.signature = kserve_tensors.signature_name(parameters.get(SIGNATURE_PARAMETER, ""))
         self.all_binary = _field(parameters, "binary_data_output", bool, "parameters", False)
@@ -147,18 +148,18 @@ class _Request:
         wrong = [size for size in shape if type(size) is not int]
         if wrong:
             raise invalid(f"{where} has {wrong[0]!r} in its shape, which is not an integer.")
-        values = _json_values(given.get("data"))
-        if "binary_data_size" in parameters:
-            size = _field(parameters, "binary_data_size", int, where)
-            if not 0 <= size <= len(self._left):
+        data, size = given.get("data"), parameters.get("binary_data_size")
+        if (data is None) == (size is None):
+            raise invalid(f"{where} has to have one of 'data' and the parameter binary_data_size.")
+        values = _json_values(data)
+        if size is not None:
+            if not 0 <= _field(parameters, "binary_data_size", int, where) <= len(self._left):
                 raise invalid(
                     f"{where} has binary_data_size {size}, and {len(self._left)} bytes are left "
                     f"of the body after JSON ({_LENGTH}) and the inputs before."
                 )
             values = kserve_tensors.raw_values(self._left[:size])
             self._left = self._left[size:]
-        if ("data" in given) == ("binary_data_size" in parameters):
-            raise invalid(f"{where} has to have one of 'data' and the parameter binary_data_size.")
         name, datatype = (_field(given, field, str, where) for field in ("name", "datatype"))
         return Input(name, datatype, shape, values)
 
@@ -187,10 +188,14 @@ def _parameters(fields: Any, where: str) -> dict[str, Any]:
 
 
 def _field(fields: dict[str, Any], name: str, kind: type, where: str, default: Any = None) -> Any:
-    """A field of a kind, `default` if it is not there; ServingError for another or none."""
-    value = fields.get(name, default)
+    """A field of a kind; ServingError for another, or for none if there is no default.
+
+    Clients of MLServer send null for fields that they leave out.
+    """
+    value = fields.get(name)
+    value = default if value is None else value
     if type(value) is not kind:
-        if name not in fields:
+        if value is None:
             raise invalid(f"{where} has no field {name!r}, which is {_WORDS[kind]}.")
         raise invalid(f"the field {name!r} of {where} is not {_WORDS[kind]}.")
     return value
