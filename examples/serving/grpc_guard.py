@@ -103,6 +103,8 @@ class _Walk:
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
+    It also tells clients of a ServingError that a method raises.
+
     `open` has an object for each call whose answer has not been sent. `refused` is called with the
     names of the method and the status, to count it; `memory` bounds the bytes of all messages.
     """
