@@ -15,6 +15,7 @@ from typing import Any
 
 import example_calls
 import grpc
+import kserve_grpc
 import tensorflow as tf
 from batching import BatchedModels
 from google.protobuf import wrappers_pb2
@@ -22,6 +23,7 @@ from grpc_front import Front
 from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
+from kserve_messages import SERVICE
 from model_config import configs_of
 from model_versions import Model, Version
 from predict_calls import Calls
@@ -74,17 +76,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             results = signature(
                 {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
             )
-            wanted = list(dict.fromkeys(request.output_filter)) or list(results)
-            for name in wanted:
-                if name not in results:
-                    raise invalid(
-                        f"output_filter: signature {signature.name} has no output "
-                        f"{name[:100]!r}. It has {', '.join(sorted(results))}."
-                    )
+            chosen = signature.chosen(results, request.output_filter, "output_filter")
             response = predict_pb2.PredictResponse()
             example_calls.name_model(response.model_spec, spec.name, held, spec.signature_name)
-            for name in wanted:
-                response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
+            for name, array in chosen.items():
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(array))
             return response
 
         seconds = context.time_remaining()
@@ -292,6 +288,7 @@ class GrpcServer:
         add = model_service_pb2_grpc.add_ModelServiceServicer_to_server
         add_service(self._server, add, ModelService(calls, options.versions))
         add_service(self._server, health_pb2_grpc.add_HealthServicer_to_server, self.health)
+        kserve_grpc.add_to(self._server, calls, options.most_bytes)
         if served is None:
             self.address = self._listen(options)
         else:
@@ -322,7 +319,8 @@ class GrpcServer:
 
     async def start(self) -> None:
         """Begins to answer; OSError if the installed grpcio does not fit."""
-        for service in ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"):
+        of_serving = "tensorflow.serving"
+        for service in (f"{of_serving}.PredictionService", f"{of_serving}.ModelService", SERVICE):
             await self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
         await start(self._server)
         if self._served is not None:

@@ -36,11 +36,15 @@ _TENSOR = {
 # Of a tf.Example: features, its map's entries, their bytes, floats and integers.
 _EXAMPLE = {1: {1: {2: {1: {1: 1}, 2: {1: 1}, 3: {1: 8}}}}}
 _INPUT = {1: {1: _EXAMPLE}, 2: {1: _EXAMPLE, 2: _EXAMPLE}}
+# Of the Open Inference Protocol: a map's entries, their values; an input's shape and contents.
+_PARAMETERS: Any = {2: {}}
+_KSERVE_INPUT = {3: 8, 4: _PARAMETERS, 5: {2: 4, 3: 8, 4: 4, 5: 8}}
 _REQUESTS: Any = {
     "Predict": {1: {2: {}}, 2: {2: _TENSOR}},
     "Classify": {1: {2: {}}, 2: _INPUT},
     "Regress": {1: {2: {}}, 2: _INPUT},
     "MultiInference": {1: {1: {2: {}}}, 2: _INPUT},
+    "ModelInfer": {4: _PARAMETERS, 5: _KSERVE_INPUT, 6: {2: _PARAMETERS}},
 }
 _REFUSED_OF_TENSOR = {14: "resource_handle_val", 15: "variant_val"}
 
@@ -99,6 +103,8 @@ class _Walk:
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
+    It also tells clients of a ServingError that a method raises.
+
     `open` has an object for each call whose answer has not been sent. `refused` is called with the
     names of the method and the status, to count it; `memory` bounds the bytes of all messages.
     """
@@ -149,7 +155,10 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
                 except ServingError as error:
                     self._refused(method, error.code.name)
                     return await context.abort(error.code, error.message)
-                return await behavior(request, context)
+                try:
+                    return await behavior(request, context)
+                except ServingError as error:
+                    return await context.abort(error.code, error.message)
 
         kind = "unary_unary" if handler.unary_unary else "unary_stream"
         return handler._replace(**{kind: answer, "request_deserializer": None})

@@ -5,7 +5,7 @@
 
 import logging
 import pathlib
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,19 @@ class Signature:
             tensors = {n: tf.constant(x, self.inputs[n].dtype) for n, x in arrays.items()}
         with tf.device(self._device):
             results = self._function(**tensors)
-            return {name: x.numpy() for name, x in results.items()}
+            # Of a single string numpy() makes no array.
+            return {n: np.asarray(x.numpy(), x.dtype.as_numpy_dtype) for n, x in results.items()}
+
+    def chosen(self, results: Arrays, names: Iterable[str], field: str) -> Arrays:
+        """The results that a field of a request names, all if it names none; or ServingError."""
+        wanted = list(dict.fromkeys(names)) or list(results)
+        for name in wanted:
+            if name not in results:
+                raise invalid(
+                    f"{field}: signature {self.name} has no output {name[:100]!r}. It has "
+                    f"{', '.join(sorted(results))}."
+                )
+        return {name: results[name] for name in wanted}
 
 
 class LoadedModel:

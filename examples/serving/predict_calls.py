@@ -14,7 +14,7 @@ from call_queue import CallQueue
 from model_versions import Version
 from models import Models
 from server_metrics import ServerMetrics
-from serving_error import ServingError, error_of
+from serving_error import ServingError, error_of, not_found
 
 _T = TypeVar("_T")
 # gRPC cancels a call when its deadline is up by gRPC's clock, which can be a moment before ours.
@@ -98,3 +98,12 @@ class Calls:
                 lambda: work(held), deadline, lambda: model.release(held)
             )
             return done
+
+
+def version_number(text: str) -> int | None:
+    """The version that a text names, None for none; ServingError if it is not a number."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise not_found(f"version {text[:50]!r} is not a number.")
+    return int(text)

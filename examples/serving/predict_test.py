@@ -104,9 +104,9 @@ def test_integers_of_any_size_are_numbers_of_a_float_input(server: Server) -> No
         status, answer = server.rest(REST_PREDICT, {"inputs": [columns]})
         assert status == 200, answer
         assert np.float32(answer["outputs"]).tobytes() == expected.tobytes()
-    assert rest_json._array([whole], "x", tf.float32).tolist() == np.float32([floats]).tolist()
+    assert rest_json.array_of([whole], "x", tf.float32).tolist() == np.float32([floats]).tolist()
     biggest = [(1 << 64) - 1, 1]
-    assert rest_json._array(biggest, "x", tf.uint64).tolist() == biggest
+    assert rest_json.array_of(biggest, "x", tf.uint64).tolist() == biggest
 
 
 X = np.zeros([1, 8], np.float32)
@@ -161,7 +161,7 @@ def of_version(**version: Any) -> Any:
         (of_shape(*[1] * 255), INVALID, "'x' has 255 dimensions; 254 is the most"),
         (of_shape(-1, 8), INVALID, "'x'"),
         (request("nobody", x=X), NOT_FOUND, "model 'nobody' is not served"),
-        (request(signature="nothing", x=X), NOT_FOUND, "'nothing' is not one of pair, serving_d"),
+        (request(signature="nothing", x=X), NOT_FOUND, "'nothing' is not one of echo, echo_type"),
         (of_version(version=7), NOT_FOUND, "version 7 of model 'toy' is not served; 1, 2 is."),
         (of_version(label="stable"), INVALID, "'stable'"),
     ],
@@ -224,7 +224,8 @@ def test_metadata_and_status(server: Server) -> None:
     found = server.predictions.GetModelMetadata(asked, timeout=20)
     signatures = get_model_metadata_pb2.SignatureDefMap()
     assert found.metadata["signature_def"].Unpack(signatures)
-    assert sorted(signatures.signature_def) == ["pair", "serving_default", "slow", "text"]
+    names = "echo echo_typed pair serving_default slow text"
+    assert sorted(signatures.signature_def) == names.split()
     assert found.model_spec.version.value == 1
     _, answer = server.rest("/v1/models/other/metadata")
     inputs = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]["inputs"]

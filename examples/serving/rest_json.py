@@ -22,17 +22,23 @@ _WORDS = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "
 _SLICE = 1 << 14
 
 
-def fields_of(body: bytes, most_bytes: int, *known: str) -> dict[str, Any]:
-    """The fields of a body, whose values may take `most_bytes`, some of the known ones.
-
-    `signature_name`, which every request may have, is a string. ServingError for any other body.
-    """
+def object_of(body: bytes, most_bytes: int) -> dict[str, Any]:
+    """The object that JSON is, whose values may take `most_bytes`; ServingError if it is none."""
     try:
         fields = sliced_json.loads(body, most_bytes)
     except (ValueError, RecursionError) as error:
         raise invalid(f"the body is not JSON: {str(error)[:200]}") from None
     if not isinstance(fields, dict):
         raise invalid("the body is not a JSON object.")
+    return fields
+
+
+def fields_of(body: bytes, most_bytes: int, *known: str) -> dict[str, Any]:
+    """The fields of a body, whose values may take `most_bytes`, some of the known ones.
+
+    `signature_name`, which every request may have, is a string. ServingError for any other body.
+    """
+    fields = object_of(body, most_bytes)
     unknown = fields.keys() - {*known, "signature_name"}
     if unknown:
         raise invalid(f"the body has an unknown field {min(unknown)!r}.")
@@ -58,7 +64,7 @@ class PredictRequest:
         if not self.by_row and not _names_inputs(columns):
             columns = {_only_input(signature): columns}
         return {
-            name: _array(value, name, signature.inputs[name].dtype)
+            name: array_of(value, name, signature.inputs[name].dtype)
             if name in signature.inputs
             else np.empty(0)  # the signature names what it does not know
             for name, value in columns.items()
@@ -91,7 +97,8 @@ def _only_input(signature: Signature) -> str:
     return str(next(iter(signature.inputs)))
 
 
-def _array(value: Any, name: str, dtype: Any) -> Any:
+def array_of(value: Any, name: str, dtype: Any) -> Any:
+    """The array of an input's value in JSON; ServingError for values that are not of the dtype."""
     numbers = _Numbers(name, dtype)
     try:
         if dtype == tf.string:
@@ -237,33 +244,33 @@ def _bytes_in(value: Any, name: str) -> Any:
 def answer(request: PredictRequest, results: Arrays) -> bytes:
     """The body of the answer: JSON, with NaN and Infinity as TensorFlow Serving writes them."""
     if not request.by_row:
-        outputs = _text_of(results) if len(results) == 1 else _object_of(results)
+        outputs = text_of(results) if len(results) == 1 else _object_of(results)
         return f'{{"outputs": {outputs}}}'.encode()
     counts = {array.shape[0] if array.ndim else None for array in results.values()}
     if len(counts) > 1 or None in counts:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in results.items())
         raise invalid(f"the outputs have no rows in common ({shapes}): use 'inputs'.")
-    return f'{{"predictions": {_text_of(results)}}}'.encode()
+    return f'{{"predictions": {text_of(results)}}}'.encode()
 
 
-def _text_of(columns: Arrays) -> str:
+def text_of(columns: Arrays) -> str:
     """JSON of arrays by rows: of one array its own rows, of several an object for each row."""
     arrays = list(columns.values())
     if sum(array.size for array in arrays) <= _SLICE or arrays[0].ndim == 0:
         return json.dumps(_rows_of(columns))
     if len(arrays[0]) == 1:
         row = {name: np.asarray(x[0], x.dtype) for name, x in columns.items()}
-        return f"[{_text_of(row) if len(row) == 1 else _object_of(row)}]"
+        return f"[{text_of(row) if len(row) == 1 else _object_of(row)}]"
     half = len(arrays[0]) // 2
     first, second = (
-        _text_of({name: x[part] for name, x in columns.items()})
+        text_of({name: x[part] for name, x in columns.items()})
         for part in (slice(half), slice(half, None))
     )
     return f"{first[:-1]}, {second[1:]}"
 
 
 def _object_of(columns: Arrays) -> str:
-    texts = (f"{json.dumps(name)}: {_text_of({name: x})}" for name, x in columns.items())
+    texts = (f"{json.dumps(name)}: {text_of({name: x})}" for name, x in columns.items())
     return f"{{{', '.join(texts)}}}"
 
 

@@ -35,6 +35,11 @@ MOST_MB = 8  # of a request to the server that greedy_requests_test.py calls
 FOREVER = 2_000_000_000
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 REST_PREDICT = "/v1/models/toy:predict"
+# Dtypes of the inputs of the signature `echo`.
+ECHOED = (
+    *(tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32, tf.uint64),
+    *(tf.float16, tf.float32, tf.float64, tf.bfloat16, tf.string),
+)
 _START_SECONDS = 60
 
 
@@ -77,6 +82,11 @@ class Model(tf.Module):
         """Takes and gives strings."""
         return {"upper": tf.strings.upper(s)}
 
+    @tf.function
+    def echo(self, **given: Any) -> Any:
+        """Gives what it takes: a vector of each dtype of ECHOED."""
+        return {name: tf.identity(x) for name, x in given.items()}
+
 
 def save_models(folder: str) -> None:
     """Saves versions 1 and 2, and what they answer, called directly on one stream."""
@@ -87,6 +97,10 @@ def save_models(folder: str) -> None:
         names = ("serving_default", "slow", "pair", "text")
         with tf.device("/GPU:0"):
             signatures = {name: getattr(model, name) for name in names}
+            specs = {x.name: tf.TensorSpec([None], x) for x in ECHOED}
+            signatures["echo"] = model.echo.get_concrete_function(**specs)
+            del specs["float16"], specs["bfloat16"]  # the Open Inference Protocol has no types
+            signatures["echo_typed"] = model.echo.get_concrete_function(**specs)
             tf.saved_model.save(model, f"{folder}/{version}", signatures=signatures)
             function = tf.saved_model.load(f"{folder}/{version}").signatures["serving_default"]
             answers[f"y{version}"] = function(x=tf.constant(x))["y"].numpy()

@@ -117,7 +117,7 @@ def test_arrays_of_slices_are_those_of_the_whole(
     def array(value: Any, size: int) -> Any:
         monkeypatch.setattr(rest_json, "_SLICE", size)
         try:
-            found = rest_json._array(value, "x", dtype)
+            found = rest_json.array_of(value, "x", dtype)
         except ServingError as error:
             return "lengths" in error.message or "signature takes" in error.message
         return found.dtype, found.shape, found.tolist()

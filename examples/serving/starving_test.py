@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 import grpc_api
 import h11
+import loaded_model
 import pytest
 import server_options
 from http_guard import HttpServer
@@ -154,8 +155,9 @@ def test_output_that_is_asked_for_many_times_is_made_once(
     asked = request(x=[1.0])
     asked.output_filter.extend(["y"] * 1000)
 
-    class Signature:
-        name = "s"
+    class Signature(loaded_model.Signature):
+        def __init__(self) -> None:
+            self.name = "s"
 
         def check_names(self, names: Any) -> None: ...
 

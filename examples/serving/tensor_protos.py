@@ -13,7 +13,7 @@ from tensorflow.core.framework import tensor_pb2
 
 # What a string takes beside its characters: in NumPy, in Python and in TensorFlow.
 OF_STRING = 80
-_MOST_DIMENSIONS = 254  # of TensorFlow
+MOST_DIMENSIONS = 254  # of TensorFlow
 # Values that are converted at once: other threads wait for Python's lock meanwhile.
 _SLICE = 1 << 14
 
@@ -25,8 +25,8 @@ def array_of(proto: tensor_pb2.TensorProto, name: str, most_bytes: int) -> Any:
     that it leaves out is that of the element before: an array above `most_bytes` is a ServingError.
     """
     rank = len(proto.tensor_shape.dim)
-    if rank > _MOST_DIMENSIONS:
-        raise invalid(f"input {name!r} has {rank} dimensions; {_MOST_DIMENSIONS} is the most.")
+    if rank > MOST_DIMENSIONS:
+        raise invalid(f"input {name!r} has {rank} dimensions; {MOST_DIMENSIONS} is the most.")
     if proto.tensor_shape.unknown_rank or any(d.size < 0 for d in proto.tensor_shape.dim):
         raise invalid(f"input {name!r} has a shape with unknown or negative dimensions.")
     shape = [d.size for d in proto.tensor_shape.dim]
