@@ -340,6 +340,8 @@ class GrpcServer:
             raise OSError(f"gRPC cannot listen on {host}:{options.port}: {error}") from error
         self._calls.metrics.front = self._front
         served.tell(self._front.batch)
+        for name, share in options.share.items():
+            self._front.share(name, share)
         models.tell_names = self._front.name_models
         self.address = f"{host}:{self._front.port}"
 

@@ -33,7 +33,8 @@ class Figures(NamedTuple):
     """What a front says of its calls, those that Python answers left out.
 
     `open` calls run or wait; `unsent` are those whose answer is not with gRPC, of all methods, and
-    after `close` only those that had begun. `answers` has, by model and status, the sum of their
+    after `close` only those that had begun. `batched` calls may share steps, and were `batches` so
+    far. `answers` has, by model and status, the sum of their
     seconds, and the counts of the buckets of SECONDS and of what is above them.
     """
 
@@ -41,7 +42,17 @@ class Figures(NamedTuple):
     waiting: int = 0
     open: int = 0
     unsent: int = 0
+    batches: int = 0
+    batched: int = 0
     answers: tuple[tuple[str, str, float, list[int]], ...] = ()
+
+
+class Share(NamedTuple):
+    """What a model may take from others: steps at once, calls that wait; and its priority."""
+
+    steps: int = 1_000_000
+    queue: int = 1_000_000
+    priority: int = 0
 
 
 class Front:
@@ -109,22 +120,24 @@ class Front:
 
     def drain(self) -> None:
         """Has it answer new calls of Predict with UNAVAILABLE."""
-        self._say("drain")
+        self.say("drain")
 
     def close(self) -> None:
         """Has it answer all calls of Predict with UNAVAILABLE, also those that run."""
-        self._say("close")
+        self.say("close")
 
     def name_models(self, names: Sequence[str]) -> None:
         """Says which models its figures may name; calls of others count with an empty name."""
-        with self._lock:  # a long line in one piece
-            self._say(f"models {','.join(names)}")
+        self.say(f"models {','.join(names)}")
 
     def batch(self, model: str, signature: str, batching: Batching) -> None:
         """Has calls of a model's signature share steps from now on, or not."""
         rows = batching.sizes[-1] if batching.sizes else 1
-        with self._lock:
-            self._say(f"batch {model} {signature} {rows} {batching.wait_us} {batching.steps}")
+        self.say(f"batch {model} {signature} {rows} {batching.wait_us} {batching.steps}")
+
+    def share(self, model: str, share: Share) -> None:
+        """Limits a model from now on, and has calls of the highest priority go first."""
+        self.say(f"share {model} {share.steps} {share.queue} {share.priority}")
 
     def figures(self) -> Figures:
         """What it says now; if it has ended, what it has said last, without calls that are open."""
@@ -137,6 +150,11 @@ class Front:
             except (OSError, ValueError):
                 self._figures = self._figures._replace(running=0, waiting=0, open=0, unsent=0)
             return self._figures
+
+    def say(self, line: str) -> None:
+        """Says a line that main.cc knows."""
+        with self._lock:  # a long line in one piece
+            self._say(line)
 
     def _say(self, line: str) -> None:
         with contextlib.suppress(OSError):  # it has ended

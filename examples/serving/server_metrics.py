@@ -109,6 +109,11 @@ class ServerMetrics:
             ),
         ):
             yield core.GaugeMetricFamily(f"model_server_calls_{name}", what, figure)
+        for name, what, total in (
+            ("batches", "Batches of calls that may share steps.", front.batches),
+            ("batched_calls", "Calls in these batches.", front.batched),
+        ):
+            yield core.CounterMetricFamily(f"model_server_{name}", what, total)
         served = core.GaugeMetricFamily(
             "model_server_version_served",
             "1 for each version that is served.",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import batching
 from batching import MOST_ROWS
+from grpc_front import Share
 from model_config import NAME, NAME_SAYS
 
 
@@ -41,6 +42,26 @@ def _model(text: str) -> tuple[str, pathlib.Path]:
     return name, path
 
 
+def _share(text: str) -> tuple[str, Share]:
+    name, _, rest = text.partition("=")
+    values = Share()._asdict()
+    lows = {"steps": 1, "queue": 0, "priority": -1000}
+    try:
+        for part in rest.split(","):
+            key, _, number = part.partition(":")
+            if not lows[key] <= int(number) <= 1_000_000:
+                raise ValueError(part)
+            values[key] = int(number)
+    except (KeyError, ValueError):
+        name = ""
+    if not NAME.fullmatch(name):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not NAME=steps:N,queue:N,priority:N, with one or more of the three; "
+            "steps are 1 or more, queue is 0 or more"
+        )
+    return name, Share(**values)
+
+
 def _program(text: str) -> str:
     if not os.access(text, os.X_OK):
         raise argparse.ArgumentTypeError(
@@ -49,17 +70,63 @@ def _program(text: str) -> str:
     return text
 
 
-def _batching(options: argparse.Namespace, parser: argparse.ArgumentParser) -> batching.Batching:
+def _add_shared_steps(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--max-batch",
+        type=_number(int, 1, MOST_ROWS),
+        default=1,
+        metavar="ROWS",
+        help="have the calls of a signature whose rows are independent share steps of at most so "
+        "many rows; needs --front",
+    )
+    add(
+        "--batch-timeout-us",
+        type=_number(int, 0, 10**7),
+        default=0,
+        help="the longest that a call waits for others to share its step, in microseconds; it "
+        "does not wait if no step of its signature runs",
+    )
+    add(
+        "--batch-steps",
+        type=_number(int, 1, 4096),
+        default=4,
+        help="steps of a signature that run at once, if calls share steps",
+    )
+    add(
+        "--share",
+        type=_share,
+        action="append",
+        default=[],
+        metavar="NAME=steps:N,queue:N,priority:N",
+        help="at most so many steps of a model run at once, so many of its calls wait, and calls "
+        "of the highest priority (0 if not given) go first; needs --front; may be given for "
+        "several models",
+    )
+    add(
+        "--batching-parameters-file",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="TensorFlow Serving's file of batching parameters, instead of these options",
+    )
+
+
+def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     given = (options.max_batch, options.batch_timeout_us, options.batch_steps)
-    found = batching.batching(*given)
+    options.batching = batching.batching(*given)
     if options.batching_parameters_file is not None:
         try:
-            found = batching.read(options.batching_parameters_file, *given)
+            options.batching = batching.read(options.batching_parameters_file, *given)
         except ValueError as error:
             parser.error(f"--batching-parameters-file {error}")
-    if found.sizes[-1] > 1 and options.front is None:
+    if options.batching.sizes[-1] > 1 and options.front is None:
         parser.error("--max-batch and --batching-parameters-file need --front")
-    return found
+    names = [name for name, _ in options.share]
+    if len(set(names)) < len(names):
+        parser.error(f"--share names a model twice: {', '.join(sorted(names))}")
+    if names and options.front is None:
+        parser.error("--share needs --front")
+    options.share = dict(options.share)
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -153,33 +220,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="have gRPC answered by this program, which scripts/build_front.sh builds; "
         "implies --lock-free",
     )
-    add(
-        "--max-batch",
-        type=_number(int, 1, MOST_ROWS),
-        default=1,
-        metavar="ROWS",
-        help="have the calls of a signature whose rows are independent share steps of at most so "
-        "many rows; needs --front",
-    )
-    add(
-        "--batch-timeout-us",
-        type=_number(int, 0, 10**7),
-        default=0,
-        help="the longest that a call waits for others to share its step, in microseconds; it "
-        "does not wait if no step of its signature runs",
-    )
-    add(
-        "--batch-steps",
-        type=_number(int, 1, 4096),
-        default=4,
-        help="steps of a signature that run at once, if calls share steps",
-    )
-    add(
-        "--batching-parameters-file",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="TensorFlow Serving's file of batching parameters, instead of these options",
-    )
+    _add_shared_steps(parser)
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
     if not options.model and options.model_config_file is None:
@@ -195,7 +236,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
             context.load_cert_chain(options.tls_certificate, options.tls_key)
         except OSError as error:
             parser.error(f"--tls-key {options.tls_key}, --tls-certificate: {error}")
-    options.batching = _batching(options, parser)
+    _check_shared_steps(options, parser)
     options.lock_free = options.lock_free or options.front is not None
     options.most_bytes = int(options.max_request_mb * (1 << 20))
     return options

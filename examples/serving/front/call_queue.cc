@@ -51,8 +51,19 @@ CallQueue::CallQueue(const Limits& limits, Metrics metrics, Send send)
   for (size_t lane = limits.lanes; lane > 0; --lane) idle_.push_back(lane - 1);
 }
 
-Status CallQueue::WhyRefused(uint64_t bytes) const {
+Status CallQueue::WhyRefused(const std::string& name, uint64_t bytes) const {
   if (draining_) return ShuttingDown();
+  if (const auto found = models_.find(name); found != models_.end()) {
+    const Model& model = found->second;
+    const bool runs_at_once = !idle_.empty() && model.waiting == 0 &&
+                              model.running < model.share.most_running;
+    if (model.waiting >= model.share.most_waiting && !runs_at_once) {
+      return {StatusCode::RESOURCE_EXHAUSTED,
+              "as many calls of model " + name + " wait as may, " +
+                  std::to_string(model.share.most_waiting) +
+                  " (--share). Try again later."};
+    }
+  }
   if (waiting_ >= limits_.waiting + idle_.size()) {
     return {StatusCode::RESOURCE_EXHAUSTED,
             "the server is full: " + std::to_string(limits_.lanes) +
@@ -73,13 +84,20 @@ Status CallQueue::WhyRefused(uint64_t bytes) const {
 }
 
 CallQueue::Lines::iterator CallQueue::LineOf(const RequestSpec& spec) {
+  const auto model = models_.find(spec.model);
+  const bool has_share = model != models_.end();
+  Line line = {has_share ? &model->second : &others_, &kNoBatches};
+  std::pair<std::string, std::string> key;
   const auto found =
       batching_.find({spec.model, spec.signature.empty() ? kDefaultSignature
                                                          : spec.signature});
-  if (found == batching_.end()) {
-    return lines_.try_emplace("", Line{&kNoBatches}).first;
+  if (found != batching_.end()) {
+    line.batching = &found->second;
+    key = {spec.model, spec.bytes};
+  } else if (has_share) {
+    key.first = spec.model;
   }
-  return lines_.try_emplace(spec.bytes, Line{&found->second}).first;
+  return lines_.try_emplace(std::move(key), std::move(line)).first;
 }
 
 void CallQueue::EndIfEmpty(Lines::iterator line) {
@@ -88,20 +106,21 @@ void CallQueue::EndIfEmpty(Lines::iterator line) {
   }
 }
 
-void CallQueue::Add(uint64_t number, Call* call, grpc::ByteBuffer request) {
+void CallQueue::Add(uint64_t number, Call* call, RequestSpec spec,
+                    grpc::ByteBuffer request) {
   const Clock::time_point now = Clock::now();
   const uint64_t size = request.Length();
-  RequestSpec spec = SpecOf(request);
   Status refused;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     const uint64_t bytes = size > kSmallBytes ? size : 0;
-    refused = WhyRefused(bytes);
+    refused = WhyRefused(spec.model, bytes);
     if (refused.ok()) {
       const Lines::iterator line = LineOf(spec);
       const auto place =
           line->second.waiting.insert(line->second.waiting.end(), number);
       line->second.rows += spec.rows;
+      ++line->second.model->waiting;
       ++waiting_;
       large_bytes_ += bytes;
       open_.emplace(number,
@@ -119,6 +138,7 @@ void CallQueue::StopWaiting(Open* open) {
   Line& line = open->line->second;
   line.waiting.erase(open->place);
   line.rows -= open->rows;
+  --line.model->waiting;
   --waiting_;
 }
 
@@ -156,7 +176,8 @@ void CallQueue::Cancelled(uint64_t number) {
 
 Clock::time_point CallQueue::ReadyAt(const Line& line) const {
   const Batching& batching = *line.batching;
-  if (line.waiting.empty() || line.running >= batching.most_running) {
+  if (line.waiting.empty() || line.running >= batching.most_running ||
+      line.model->running >= line.model->share.most_running) {
     return Clock::time_point::max();
   }
   if (line.running == 0 || line.rows >= batching.most_rows) {
@@ -167,13 +188,17 @@ Clock::time_point CallQueue::ReadyAt(const Line& line) const {
 
 CallQueue::Lines::iterator CallQueue::ReadyLine(Clock::time_point now) {
   Lines::iterator ready = lines_.end();
+  const auto goes_first = [](const Line& a, const Line& b) {
+    const int one = a.model->share.priority, other = b.model->share.priority;
+    return one != other ? one > other : a.waiting.front() < b.waiting.front();
+  };
   next_ = Clock::time_point::max();
   for (auto line = lines_.begin(); line != lines_.end(); ++line) {
     const Clock::time_point at = ReadyAt(line->second);
     if (at > now) {
       next_ = std::min(next_, at);
     } else if (ready == lines_.end() ||
-               line->second.waiting.front() < ready->second.waiting.front()) {
+               goes_first(line->second, ready->second)) {
       ready = line;
     }
   }
@@ -222,7 +247,12 @@ void CallQueue::Dispatch(std::unique_lock<std::mutex>* lock) {
       EndIfEmpty(line);
     } else {
       running_ += batch.size();
+      if (line->second.batching->most_rows > 1) {
+        ++batches_;
+        batched_ += batch.size();
+      }
       ++line->second.running;
+      ++line->second.model->running;
       line_of_[lane] = line;
       idle_.pop_back();
     }
@@ -236,6 +266,7 @@ void CallQueue::Dispatch(std::unique_lock<std::mutex>* lock) {
 void CallQueue::Idle(size_t lane) {
   std::unique_lock<std::mutex> lock(mutex_);
   --line_of_[lane]->second.running;
+  --line_of_[lane]->second.model->running;
   EndIfEmpty(line_of_[lane]);
   idle_.push_back(lane);
   Dispatch(&lock);
@@ -275,6 +306,13 @@ void CallQueue::SetBatching(const std::string& model,
                             const Batching& batching) {
   std::unique_lock<std::mutex> lock(mutex_);
   batching_[{model, signature}] = batching;
+  Dispatch(&lock);
+}
+
+void CallQueue::SetShare(const std::string& model, const Share& share) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  // Calls that wait or run already stay with the other models.
+  models_[model].share = share;
   Dispatch(&lock);
 }
 
@@ -335,7 +373,8 @@ std::string CallQueue::Json() {
   std::lock_guard<std::mutex> lock(mutex_);
   std::ostringstream out;
   out << "\"running\": " << running_ << ", \"waiting\": " << waiting_
-      << ", \"open\": " << open_.size() << ", \"answers\": " << metrics_.Json();
+      << ", \"open\": " << open_.size() << ", \"batches\": " << batches_
+      << ", \"batched\": " << batched_ << ", \"answers\": " << metrics_.Json();
   return out.str();
 }
 

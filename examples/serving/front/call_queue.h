@@ -66,6 +66,13 @@ struct Batching {
   size_t most_running = SIZE_MAX;     // batches at once
 };
 
+// What calls of one model may take from those of others.
+struct Share {
+  size_t most_running = SIZE_MAX;  // batches at once
+  size_t most_waiting = SIZE_MAX;  // calls
+  int priority = 0;                // the highest goes first
+};
+
 class CallQueue {
  public:
   struct Limits {
@@ -88,7 +95,8 @@ class CallQueue {
   // The numbers of calls rise from 1.
   uint64_t NextNumber() { return ++last_number_; }
   // Has the call wait or run, or ends it with an error.
-  void Add(uint64_t number, Call* call, grpc::ByteBuffer request);
+  void Add(uint64_t number, Call* call, RequestSpec spec,
+           grpc::ByteBuffer request);
   // The client is gone, or its deadline is up. The number may be of no call.
   void Cancelled(uint64_t number);
 
@@ -102,6 +110,8 @@ class CallQueue {
   // From now on, of calls of a model's signature.
   void SetBatching(const std::string& model, const std::string& signature,
                    const Batching& batching);
+  // From now on, of calls of a model.
+  void SetShare(const std::string& model, const Share& share);
   // The models, for metrics.
   void SetModels(const std::vector<std::string>& names);
 
@@ -119,16 +129,23 @@ class CallQueue {
   std::string Json();
 
  private:
-  // Calls that may share a batch, in the order of arrival; or all calls that
-  // may not.
+  struct Model {
+    Share share;
+    size_t waiting = 0;  // calls
+    size_t running = 0;  // batches
+  };
+  // Calls that may share a batch, in the order of arrival; or all calls of a
+  // model, or of models without a share of their own, that may not.
   struct Line {
+    Model* model;
     const Batching* batching;
     std::list<uint64_t> waiting;
     int64_t rows = 0;    // that wait
     size_t running = 0;  // batches
   };
-  // By RequestSpec::bytes. An empty line is taken away.
-  using Lines = std::map<std::string, Line>;
+  // By model and RequestSpec::bytes; empty for what does not matter. An empty
+  // line is taken away.
+  using Lines = std::map<std::pair<std::string, std::string>, Line>;
   // Of a call that is not ended.
   struct Open {
     Call* call;
@@ -144,7 +161,7 @@ class CallQueue {
   using OpenCalls = std::map<uint64_t, Open>;  // in the order of arrival
 
   // These need the mutex. The second TakeOut counts the call.
-  grpc::Status WhyRefused(uint64_t bytes) const;
+  grpc::Status WhyRefused(const std::string& model, uint64_t bytes) const;
   Lines::iterator LineOf(const RequestSpec& spec);
   void EndIfEmpty(Lines::iterator line);
   void StopWaiting(Open* open);
@@ -152,8 +169,9 @@ class CallQueue {
   Call* TakeOut(OpenCalls::iterator open, grpc::StatusCode code);
   // When the line may run a batch; max() if not before something changes.
   Clock::time_point ReadyAt(const Line& line) const;
-  // The line that may run a batch now, and whose first call is the oldest; else
-  // the end, and next_ is when one may.
+  // Of the lines that may run a batch now, one of the highest priority, and of
+  // these the one whose first call is the oldest. The end if there is none;
+  // next_ is when one may.
   Lines::iterator ReadyLine(Clock::time_point now);
   // Calls whose deadline is up go to `late`.
   Batch TakeBatch(Line* line, Clock::time_point now, std::vector<Call*>* late);
@@ -170,6 +188,8 @@ class CallQueue {
   std::mutex mutex_;
   OpenCalls open_;
   std::map<std::pair<std::string, std::string>, Batching> batching_;
+  std::map<std::string, Model> models_;  // with a share of their own
+  Model others_;
   Lines lines_;
   std::vector<size_t> idle_;              // lanes
   std::vector<Lines::iterator> line_of_;  // by lane that is not idle
@@ -177,6 +197,8 @@ class CallQueue {
   std::condition_variable next_is_sooner_;
   size_t waiting_ = 0;  // calls
   size_t running_ = 0;  // calls, which may have ended
+  // So far, of calls that may share batches: batches, and calls in them.
+  uint64_t batches_ = 0, batched_ = 0;
   uint64_t large_bytes_ = 0;
   bool draining_ = false;
   Metrics metrics_;

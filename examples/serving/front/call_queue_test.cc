@@ -116,7 +116,7 @@ class CallQueueTest : public testing::Test {
  protected:
   uint64_t Add(FakeCall* call, const std::string& request = kPlain) {
     const uint64_t number = queue.NextNumber();
-    queue.Add(number, call, Bytes(request));
+    queue.Add(number, call, SpecOf(Bytes(request)), Bytes(request));
     return number;
   }
 
@@ -179,7 +179,7 @@ TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
   std::vector<std::unique_ptr<FakeCall>> calls;
   const auto add = [&](size_t size) {
     calls.push_back(std::make_unique<FakeCall>());
-    large.queue.Add(large.queue.NextNumber(), calls.back().get(),
+    large.queue.Add(large.queue.NextNumber(), calls.back().get(), {},
                     Bytes(std::string(size, 'x')));
     return calls.back().get();
   };
@@ -227,8 +227,8 @@ TEST_F(CallQueueTest, ACallWhoseDeadlineIsUpIsNotRun) {
 TEST_F(CallQueueTest, LateCallsEndWhetherTheyWaitOrRun) {
   Lanes quick({1, 3, 0.05, 1 << 20});
   FakeCall runs, waits;
-  quick.queue.Add(quick.queue.NextNumber(), &runs, Bytes(kPlain));
-  quick.queue.Add(quick.queue.NextNumber(), &waits, Bytes(kPlain));
+  quick.queue.Add(quick.queue.NextNumber(), &runs, {}, Bytes(kPlain));
+  quick.queue.Add(quick.queue.NextNumber(), &waits, {}, Bytes(kPlain));
   quick.queue.EndLateCalls();
   EXPECT_EQ(runs.ends + waits.ends, 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -283,8 +283,9 @@ class BatchesTest : public testing::Test {
     const std::string shape = Field(2, std::string("\x08") + char(rows));
     const std::string tensor = "\x08\x01" + Field(2, shape);  // float
     const std::string input = Field(1, "x") + Field(2, tensor);
+    const grpc::ByteBuffer request = Bytes(Field(1, spec) + Field(2, input));
     lanes.queue.Add(lanes.queue.NextNumber(), calls_.back().get(),
-                    Bytes(Field(1, spec) + Field(2, input)));
+                    SpecOf(request), request);
     return calls_.back().get();
   }
 
@@ -349,6 +350,43 @@ TEST_F(BatchesTest, CallsThatEndLeaveTheirBatch) {
   EXPECT_EQ(lanes.Sent(), "{1}") << "the rows of the call that is gone count";
   Add(1);
   EXPECT_EQ(lanes.Sent(), "{1}{3 4 5 6}");
+}
+
+constexpr char kOther[] = "\x0a\x01n";
+
+TEST_F(BatchesTest, AModelHasNoMoreThanItsShareAndItsCallsWaitForItselfAlone) {
+  lanes.queue.SetShare("n", {1, 2, 0});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Add(1, kOther)->ends, 0);
+  EXPECT_EQ(lanes.Sent(), "{1}");
+  const FakeCall* refused = Add(1, kOther);
+  EXPECT_EQ(refused->code, StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refused->text,
+            "as many calls of model n wait as may, 2 (--share). Try again "
+            "later.");
+  Add(1, "\x0a\x01o");
+  EXPECT_EQ(lanes.Sent(), "{1}{5}");
+  lanes.Answer();
+  EXPECT_EQ(lanes.Sent(), "{5}{2}");
+  EXPECT_EQ(Add(1, kOther)->ends, 0);
+}
+
+TEST_F(BatchesTest, AModelWhoseCallsMayNotWaitRunsThem) {
+  lanes.queue.SetShare("n", {2, 0, 0});
+  EXPECT_EQ(Add(1, kOther)->ends, 0);
+  EXPECT_EQ(Add(1, kOther)->ends, 0);
+  EXPECT_EQ(Add(1, kOther)->ends, 1);
+  EXPECT_EQ(lanes.Sent(), "{1}{2}");
+}
+
+TEST_F(BatchesTest, TheHighestPriorityGoesFirst) {
+  lanes.queue.SetShare("n", {100, 100, 1});
+  for (int i = 0; i < 5; ++i) Add(1, "\x0a\x01o");  // of four lanes
+  Add(1, kOther);
+  EXPECT_EQ(lanes.Sent(), "{1}{2}{3}{4}");
+  lanes.Answer();
+  EXPECT_EQ(lanes.Sent(), "{2}{3}{4}{6}");
+  lanes.Answer();
+  EXPECT_EQ(lanes.Sent(), "{3}{4}{6}{5}");
 }
 
 class ShortWaitTest : public BatchesTest {
@@ -422,8 +460,9 @@ TEST(CallQueuesTest, EachCallEndsOnce) {
     clients.emplace_back([&, client] {
       for (int i = 0; i < kCalls; ++i) {
         const uint64_t number = busy.NextNumber();
-        busy.Add(number, calls[client * kCalls + i].get(),
-                 Bytes(i % 5 ? kPlain : "other"));
+        const grpc::ByteBuffer request = Bytes(i % 5 ? kPlain : "other");
+        busy.Add(number, calls[client * kCalls + i].get(), SpecOf(request),
+                 request);
         if (i % 2) busy.Cancelled(number - i % 5);
       }
     });

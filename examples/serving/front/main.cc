@@ -14,6 +14,11 @@
 //                         calls of the signature share batches of so many rows,
 //                         wait so long for others, and have at most so many
 //                         batches at once
+//   share MODEL BATCHES CALLS PRIORITY
+//                         at most so many batches of the model run, and so many
+//                         of its calls wait; the highest priority goes first
+//   sample MODEL SHARE    Python answers the share, 0 to 1, of the calls
+//   trace 1               Python answers calls that their clients trace; 0: not
 //
 // The first line that is said there is "listening PORT", or "error TEXT". The
 // process ends when the control socket is closed.
@@ -176,6 +181,21 @@ void SetBatching(std::istringstream command, CallQueue* queue) {
   queue->SetBatching(model, signature, batching);
 }
 
+void SetShare(std::istringstream command, CallQueue* queue) {
+  std::string model;
+  Share share;
+  command >> model >> share.most_running >> share.most_waiting >>
+      share.priority;
+  if (command) queue->SetShare(model, share);
+}
+
+void SetSample(std::istringstream command, Samples* samples) {
+  std::string model;
+  double share = 0;
+  command >> model >> share;
+  if (command) samples->SetShare(model, share);
+}
+
 [[noreturn]] void Main(const Options& options) {
   Control control(options.Whole("control"));
   const int frames = options.Whole("frames");
@@ -216,7 +236,8 @@ void SetBatching(std::istringstream command, CallQueue* queue) {
       [&lanes](size_t lane, CallQueue::Batch batch) {
         lanes[lane]->Send(std::move(batch));
       });
-  Service service(&queue, &python, static_cast<size_t>(most_bytes));
+  Samples samples;
+  Service service(&queue, &samples, &python, static_cast<size_t>(most_bytes));
 
   grpc::ServerBuilder builder;
   builder.RegisterCallbackGenericService(&service);
@@ -269,6 +290,14 @@ void SetBatching(std::istringstream command, CallQueue* queue) {
     command >> word;
     if (word == "batch") {
       SetBatching(std::move(command), &queue);
+    } else if (word == "share") {
+      SetShare(std::move(command), &queue);
+    } else if (word == "sample") {
+      SetSample(std::move(command), &samples);
+    } else if (word == "trace") {
+      int traced = 0;
+      command >> traced;
+      samples.SetTraced(traced != 0);
     } else if (word == "models") {
       std::string names;
       command >> names;

@@ -14,6 +14,11 @@ namespace front {
 namespace {
 
 constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
+// What Python is told beside the request: how the client traces the call, and
+// that the call is a sample.
+constexpr char kTraceParent[] = "traceparent";
+constexpr char kTraceState[] = "tracestate";
+constexpr char kSampled[] = "x-sampled";
 // A deadline that is later is none: clients write times that overflow a clock.
 constexpr int64_t kLongestSeconds = 365 * 24 * 3600;
 
@@ -36,6 +41,9 @@ class PythonCall
   PythonCall(ServedCall* client, std::unique_ptr<grpc::ByteBuffer> request)
       : client_(client), request_(std::move(request)) {}
 
+  void AddMetadata(const char* key, std::string_view value) {
+    if (!value.empty()) context_.AddMetadata(key, std::string(value));
+  }
   void Start(std::shared_ptr<PythonCall> self, const std::string& method,
              gpr_timespec deadline, grpc::GenericStub* python) {
     self_ = std::move(self);
@@ -121,9 +129,15 @@ void ServedCall::OnReadDone(bool ok) {
     AskPython(std::move(request));
     return;
   }
+  RequestSpec spec = SpecOf(request);
+  if (service_->samples_->Take(spec.model, Metadata(kTraceParent))) {
+    AskPython(std::make_unique<grpc::ByteBuffer>(std::move(request)),
+              /*is_sample=*/true);
+    return;
+  }
   const uint64_t number = service_->queue()->NextNumber();
   number_ = number;
-  service_->queue()->Add(number, this, std::move(request));
+  service_->queue()->Add(number, this, std::move(spec), std::move(request));
   // gRPC keeps this object until this function returns, also if the call has
   // ended. OnCancel may have come before the queue had the call.
   bool cancelled = false;
@@ -143,8 +157,19 @@ void ServedCall::AskPython(grpc::ByteBuffer request) {
   AskPython(std::make_unique<grpc::ByteBuffer>(std::move(request)));
 }
 
-void ServedCall::AskPython(std::unique_ptr<grpc::ByteBuffer> request) {
+std::string_view ServedCall::Metadata(const char* key) const {
+  const auto found = context_->client_metadata().find(key);
+  if (found == context_->client_metadata().end()) return {};
+  return {found->second.data(), found->second.size()};
+}
+
+void ServedCall::AskPython(std::unique_ptr<grpc::ByteBuffer> request,
+                           bool is_sample) {
   auto call = std::make_shared<PythonCall>(this, std::move(request));
+  for (const char* key : {kTraceParent, kTraceState}) {
+    call->AddMetadata(key, Metadata(key));
+  }
+  if (is_sample) call->AddMetadata(kSampled, "1");
   bool cancelled = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);

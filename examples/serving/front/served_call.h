@@ -3,7 +3,8 @@
 
 // What becomes of a client's call? Predict goes to the queue, and from there to
 // the engine (call_queue.h). Every other method, and what the engine leaves to
-// Python, goes to the gRPC server in Python, message by message:
+// Python, goes to the gRPC server in Python, message by message; so do samples
+// (samples.h):
 //
 //   client -> ServedCall -> CallQueue -> a lane -> engine
 //                 |
@@ -19,8 +20,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "examples/serving/front/call_queue.h"
+#include "examples/serving/front/samples.h"
 
 namespace front {
 
@@ -29,9 +32,13 @@ class PythonCall;
 // The calls of all methods.
 class Service : public grpc::CallbackGenericService {
  public:
-  // Both must live longer.
-  Service(CallQueue* queue, grpc::GenericStub* python, size_t most_bytes)
-      : queue_(queue), python_(python), most_bytes_(most_bytes) {}
+  // They must live longer.
+  Service(CallQueue* queue, Samples* samples, grpc::GenericStub* python,
+          size_t most_bytes)
+      : queue_(queue),
+        samples_(samples),
+        python_(python),
+        most_bytes_(most_bytes) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
@@ -49,6 +56,7 @@ class Service : public grpc::CallbackGenericService {
   friend class ServedCall;
 
   CallQueue* const queue_;
+  Samples* const samples_;
   grpc::GenericStub* const python_;
   const size_t most_bytes_;  // of a request
   std::atomic<bool> closed_{false};
@@ -70,7 +78,10 @@ class ServedCall : public grpc::ServerGenericBidiReactor, public Call {
   void Send(grpc::ByteBuffer message);
 
  private:
-  void AskPython(std::unique_ptr<grpc::ByteBuffer> request);
+  void AskPython(std::unique_ptr<grpc::ByteBuffer> request,
+                 bool is_sample = false);
+  // Of what the client sends beside the request; empty if it does not.
+  std::string_view Metadata(const char* key) const;
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
