@@ -14,7 +14,8 @@
 // Warms the server up, prints "ready", and waits for a line. Then it measures,
 // and prints one line, JSON: calls, calls in a second, times in milliseconds,
 // answers with other bits that are close (floats of steps with other batches),
-// wrong answers, calls that failed, and the text of the last error.
+// wrong answers, calls that failed, when slow calls came in bursts, and the
+// text of the last error.
 
 #include <absl/synchronization/mutex.h>
 #include <google/protobuf/io/coded_stream.h>
@@ -50,6 +51,7 @@ constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
 constexpr std::chrono::seconds kTimeout(60);
 // Before the measurement: kernels, recordings.
 constexpr std::chrono::seconds kWarmUp(2);
+constexpr size_t kMostBursts = 10;
 // Of a float: relative above 1, absolute below.
 constexpr float kTolerance = 1e-3f;
 
@@ -182,8 +184,43 @@ class Load {
 
   void Forget() {
     times_.clear();
+    ends_.clear();
+    forgot_ = Clock::now();
     close_ = wrong_ = failed_ = 0;
     error_.clear();
+  }
+
+  // The calls that took over three times the median, as bursts: those that
+  // ended within 10 ms of each other. "[[second, calls, longest], ...]", of the
+  // largest bursts.
+  std::string Bursts(double median) {
+    struct Burst {
+      double begin, end;
+      int calls;
+      double longest;
+    };
+    std::vector<Burst> bursts;
+    std::sort(ends_.begin(), ends_.end());
+    for (const auto& [end, time] : ends_) {
+      if (time < 3 * median) continue;
+      if (bursts.empty() || end > bursts.back().end + 0.01) {
+        bursts.push_back({end, end, 0, 0});
+      }
+      Burst& burst = bursts.back();
+      burst.end = end;
+      ++burst.calls;
+      burst.longest = std::max(burst.longest, time);
+    }
+    std::sort(bursts.begin(), bursts.end(),
+              [](const auto& a, const auto& b) { return a.calls > b.calls; });
+    std::string text;
+    for (size_t i = 0; i < bursts.size() && i < kMostBursts; ++i) {
+      char burst[64];
+      snprintf(burst, sizeof burst, "%s[%.3f, %d, %.3f]", i ? ", " : "",
+               bursts[i].begin, bursts[i].calls, bursts[i].longest);
+      text += burst;
+    }
+    return "[" + text + "]";
   }
 
   void Print(double seconds) {
@@ -196,9 +233,10 @@ class Load {
     printf(
         "{\"calls\": %zu, \"per_second\": %.1f, \"p50\": %.4f, \"p99\": %.4f, "
         "\"p999\": %.4f, \"longest\": %.4f, \"close\": %ld, \"wrong\": %ld, "
-        "\"failed\": %ld, \"error\": \"%s\"}\n",
+        "\"failed\": %ld, \"bursts\": %s, \"error\": \"%s\"}\n",
         times_.size(), times_.size() / seconds, at(0.5), at(0.99), at(0.999),
-        at(1), close_, wrong_, failed_, error_.c_str());
+        at(1), close_, wrong_, failed_, Bursts(at(0.5)).c_str(),
+        error_.c_str());
   }
 
  private:
@@ -228,6 +266,8 @@ class Load {
           std::lock_guard<std::mutex> lock(mutex_);
           times_.push_back(
               std::chrono::duration<double, std::milli>(now - begin).count());
+          ends_.push_back({std::chrono::duration<double>(now - forgot_).count(),
+                           times_.back()});
           close_ += answer == Answer::kClose;
           wrong_ += answer == Answer::kWrong;
           failed_ += !status.ok();
@@ -248,7 +288,9 @@ class Load {
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t open_ = 0;
+  Clock::time_point forgot_ = Clock::now();
   std::vector<double> times_;
+  std::vector<std::pair<double, double>> ends_;  // seconds, and the times
   long close_ = 0, wrong_ = 0, failed_ = 0;
   std::string error_;
 };
