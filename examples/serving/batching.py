@@ -48,7 +48,7 @@ ALONE = Batching((), 0, 4096)
 
 
 class BatchedModels(ServedModels):
-    """The models that a front's calls reach, which it is told how to batch."""
+    """The models that a front's calls reach; tells the front which calls may share steps."""
 
     def __init__(self, batching: Batching) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class BatchedModels(ServedModels):
                 self._tell(model, name, said)
 
     def tell(self, tell: Callable[[str, str, Batching], None]) -> None:
-        """Has a function told of each signature, now and at each change."""
+        """Calls `tell` for each signature now, and again when the signature changes."""
         self._tell = tell
         for (model, name), said in list(self._said.items()):
             tell(model, name, said)

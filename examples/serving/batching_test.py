@@ -206,6 +206,7 @@ def test_file_of_batching_parameters(tmp_path: pathlib.Path) -> None:
     ("option", "error"),
     [
         ("--max-batch=8", "--max-batch and --batching-parameters-file need --front"),
+        (f"--front={FRONT} --max-batch=8 --no-warm-up", "need the warm-up"),
         ("--share=a=steps:1", "--share needs --front"),
         ("--share=a=steps:0", "'a=steps:0' is not NAME=steps:N,queue:N,priority:N"),
         ("--share=a", "'a' is not NAME=steps"),
@@ -217,5 +218,5 @@ def test_wrong_options_are_named(
     option: str, error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        server_options.parse(["--model=a=.", option])
+        server_options.parse(["--model=a=.", *option.split()])
     assert error in capsys.readouterr().err

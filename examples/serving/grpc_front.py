@@ -88,7 +88,6 @@ class Front:
             "tls-certificate": options.tls_certificate or "",
             "models": ",".join(model_names),
             "seconds": ",".join(map(str, SECONDS)),
-            "frames": models.frames(),
             **arguments,
         }
         self._process = subprocess.Popen(
@@ -105,7 +104,14 @@ class Front:
         word, _, rest = self._lines.readline().strip().partition(" ")
         if word != "listening":
             raise OSError(rest or f"{options.front} ended with {self._process.wait()}")
-        self.port = int(rest)
+        port, _, frames = rest.partition(" ")
+        if frames != str(models.frames()):
+            self._process.kill()
+            raise OSError(
+                f"{options.front} (--front) is not of the same build as the installed TensorFlow: "
+                "scripts/build_front.sh builds it anew"
+            )
+        self.port = int(port)
         for near, _ in lanes:
             threading.Thread(target=models.answer, args=(near,), name="lane", daemon=True).start()
 

@@ -173,10 +173,13 @@ class LoadedModel:
         if signature.predictor is None or signature.predictor.why_not_shared():
             return
         for rows in self._batch_sizes:
-            self._call_on_each(
-                signature,
-                {n: np.resize(x, (rows, *x.shape[1:])) if x.ndim else x for n, x in arrays.items()},
-            )
+            resized = {
+                n: np.resize(x, (rows, *x.shape[1:])) if x.ndim else x for n, x in arrays.items()
+            }
+            try:
+                self._call_on_each(signature, resized)
+            except Exception as error:
+                logging.info("no warm-up of %s, %d rows: %s", signature.name, rows, error)
 
     def _call_on_each(self, signature: Signature, arrays: Arrays) -> None:
         groups = tf.cuda.stream_group_count()

@@ -121,6 +121,11 @@ def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentPa
             parser.error(f"--batching-parameters-file {error}")
     if options.batching.sizes[-1] > 1 and options.front is None:
         parser.error("--max-batch and --batching-parameters-file need --front")
+    if options.batching.sizes[-1] > 1 and options.no_warm_up:
+        parser.error(
+            "--max-batch and --batching-parameters-file need the warm-up, after which it is known "
+            "which calls may share steps: leave --no-warm-up out"
+        )
     names = [name for name, _ in options.share]
     if len(set(names)) < len(names):
         parser.error(f"--share names a model twice: {', '.join(sorted(names))}")
@@ -174,7 +179,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--host", default="127.0.0.1", help="address to listen on")
     add("--port", type=port, default=8500, help="of gRPC; 0 for any")
     add("--rest-port", type=port, default=8501, help="of REST and /metrics; 0 for any")
-    add("--threads", type=count, default=16, help="calls that run at once")
+    add(
+        "--threads",
+        type=count,
+        default=16,
+        help="calls that run at once, or batches of calls that share a step",
+    )
     add("--queue", type=_number(int, 0), default=256, help="calls that may wait for a thread")
     add(
         "--max-request-mb",

@@ -19,6 +19,8 @@ constexpr uint64_t kLargeRequests = 16;
 constexpr std::chrono::milliseconds kClocksDiffer(100);
 constexpr char kDefaultSignature[] = "serving_default";
 constexpr Batching kNoBatches;
+// After a batch of which the engine has made a step for each call.
+constexpr int kAlone = 100;  // batches
 
 std::string TextOf(const grpc::ByteBuffer& body) {
   grpc::Slice text;
@@ -46,29 +48,40 @@ Status DeadlineIsUp(bool runs) {
 CallQueue::CallQueue(const Limits& limits, Metrics metrics, Send send)
     : limits_(limits),
       send_(std::move(send)),
-      line_of_(limits.lanes),
+      on_lanes_(limits.lanes),
       metrics_(std::move(metrics)) {
   for (size_t lane = limits.lanes; lane > 0; --lane) idle_.push_back(lane - 1);
 }
 
-Status CallQueue::WhyRefused(const std::string& name, uint64_t bytes) const {
+const Batching& CallQueue::Line::batching() const {
+  return function->alone > 0 ? kNoBatches : function->batching;
+}
+
+bool CallQueue::Line::MayRun() const {
+  return function->running < batching().most_running &&
+         model->running < model->share.most_running;
+}
+
+Status CallQueue::WhyRefused(const std::string& model, const Line& line,
+                             uint64_t bytes) const {
   if (draining_) return ShuttingDown();
-  if (const auto found = models_.find(name); found != models_.end()) {
-    const Model& model = found->second;
-    const bool runs_at_once = !idle_.empty() && model.waiting == 0 &&
-                              model.running < model.share.most_running;
-    if (model.waiting >= model.share.most_waiting && !runs_at_once) {
-      return {StatusCode::RESOURCE_EXHAUSTED,
-              "as many calls of model " + name + " wait as may, " +
-                  std::to_string(model.share.most_waiting) +
-                  " (--share). Try again later."};
-    }
-  }
-  if (waiting_ >= limits_.waiting + idle_.size()) {
+  const bool runs_at_once =
+      !idle_.empty() && line.waiting.empty() && line.MayRun() &&
+      (line.running == 0 || line.batching().most_rows == 1);
+  if (!runs_at_once && line.model->waiting >= line.model->share.most_waiting) {
     return {StatusCode::RESOURCE_EXHAUSTED,
-            "the server is full: " + std::to_string(limits_.lanes) +
-                " calls run (--threads) and " +
-                std::to_string(limits_.waiting) +
+            "as many calls of model " + model + " wait as may, " +
+                std::to_string(line.model->share.most_waiting) +
+                " (--share). Try again later."};
+  }
+  if (!runs_at_once && waiting_ >= limits_.waiting) {
+    const std::string runs =
+        idle_.empty()
+            ? std::to_string(limits_.lanes) + " calls run (--threads) and "
+            : "as many steps of the signature or the model run as "
+              "may (--batch-steps, --share), and ";
+    return {StatusCode::RESOURCE_EXHAUSTED,
+            "the server is full: " + runs + std::to_string(limits_.waiting) +
                 " may wait (--queue). Try again later."};
   }
   const uint64_t most = kLargeRequests * limits_.bytes_of_request;
@@ -85,17 +98,18 @@ Status CallQueue::WhyRefused(const std::string& name, uint64_t bytes) const {
 
 CallQueue::Lines::iterator CallQueue::LineOf(const RequestSpec& spec) {
   const auto model = models_.find(spec.model);
-  const bool has_share = model != models_.end();
-  Line line = {has_share ? &model->second : &others_, &kNoBatches};
+  const auto function =
+      functions_.find({spec.model, spec.signature.empty() ? kDefaultSignature
+                                                          : spec.signature});
+  Line line = {&other_models_, &other_functions_};
   std::pair<std::string, std::string> key;
-  const auto found =
-      batching_.find({spec.model, spec.signature.empty() ? kDefaultSignature
-                                                         : spec.signature});
-  if (found != batching_.end()) {
-    line.batching = &found->second;
-    key = {spec.model, spec.bytes};
-  } else if (has_share) {
+  if (model != models_.end()) {
+    line.model = &model->second;
     key.first = spec.model;
+  }
+  if (function != functions_.end()) {
+    line.function = &function->second;
+    key = {spec.model, spec.bytes};
   }
   return lines_.try_emplace(std::move(key), std::move(line)).first;
 }
@@ -114,9 +128,9 @@ void CallQueue::Add(uint64_t number, Call* call, RequestSpec spec,
   {
     std::unique_lock<std::mutex> lock(mutex_);
     const uint64_t bytes = size > kSmallBytes ? size : 0;
-    refused = WhyRefused(spec.model, bytes);
+    const Lines::iterator line = LineOf(spec);
+    refused = WhyRefused(spec.model, line->second, bytes);
     if (refused.ok()) {
-      const Lines::iterator line = LineOf(spec);
       const auto place =
           line->second.waiting.insert(line->second.waiting.end(), number);
       line->second.rows += spec.rows;
@@ -129,6 +143,7 @@ void CallQueue::Add(uint64_t number, Call* call, RequestSpec spec,
       Dispatch(&lock);
       return;
     }
+    EndIfEmpty(line);
     metrics_.Answered(spec.model, refused.error_code(), 0);
   }
   call->Fail(std::move(refused));
@@ -175,11 +190,8 @@ void CallQueue::Cancelled(uint64_t number) {
 }
 
 Clock::time_point CallQueue::ReadyAt(const Line& line) const {
-  const Batching& batching = *line.batching;
-  if (line.waiting.empty() || line.running >= batching.most_running ||
-      line.model->running >= line.model->share.most_running) {
-    return Clock::time_point::max();
-  }
+  if (line.waiting.empty() || !line.MayRun()) return Clock::time_point::max();
+  const Batching& batching = line.batching();
   if (line.running == 0 || line.rows >= batching.most_rows) {
     return Clock::time_point::min();
   }
@@ -209,12 +221,12 @@ CallQueue::Batch CallQueue::TakeBatch(Line* line, Clock::time_point now,
                                       std::vector<Call*>* late) {
   Batch batch;
   int64_t rows = 0;
+  const int64_t most_rows = line->batching().most_rows;
   while (!line->waiting.empty()) {
     const auto found = open_.find(line->waiting.front());
     Open& open = found->second;
     const bool is_late = now >= open.call->deadline();
-    if (!is_late && !batch.empty() &&
-        rows + open.rows > line->batching->most_rows) {
+    if (!is_late && !batch.empty() && rows + open.rows > most_rows) {
       break;
     }
     StopWaiting(&open);
@@ -224,9 +236,10 @@ CallQueue::Batch CallQueue::TakeBatch(Line* line, Clock::time_point now,
       continue;
     }
     rows += open.rows;
-    batch.push_back({found->first, {}});
+    batch.push_back({found->first, {}, open.bytes});
+    open.bytes = 0;
     batch.back().request.Swap(&open.request);  // a move would copy it
-    if (rows >= line->batching->most_rows) break;
+    if (rows >= most_rows) break;
   }
   return batch;
 }
@@ -234,26 +247,25 @@ CallQueue::Batch CallQueue::TakeBatch(Line* line, Clock::time_point now,
 void CallQueue::Dispatch(std::unique_lock<std::mutex>* lock) {
   while (!idle_.empty()) {
     const Clock::time_point now = Clock::now();
-    const Clock::time_point next = next_;
-    const Lines::iterator line = ReadyLine(now);
-    if (line == lines_.end()) {
-      if (next_ < next) next_is_sooner_.notify_one();
-      return;
-    }
+    const Lines::iterator found = ReadyLine(now);
+    if (found == lines_.end()) break;
+    Line& line = found->second;
     std::vector<Call*> late;
-    Batch batch = TakeBatch(&line->second, now, &late);
+    Batch batch = TakeBatch(&line, now, &late);
     const size_t lane = idle_.back();
     if (batch.empty()) {
-      EndIfEmpty(line);
+      EndIfEmpty(found);
     } else {
       running_ += batch.size();
-      if (line->second.batching->most_rows > 1) {
+      if (line.function->batching.most_rows > 1) {
         ++batches_;
         batched_ += batch.size();
       }
-      ++line->second.running;
-      ++line->second.model->running;
-      line_of_[lane] = line;
+      if (line.function->alone > 0) --line.function->alone;
+      ++line.running;
+      ++line.function->running;
+      ++line.model->running;
+      on_lanes_[lane] = {found, batch.size()};
       idle_.pop_back();
     }
     lock->unlock();
@@ -261,24 +273,31 @@ void CallQueue::Dispatch(std::unique_lock<std::mutex>* lock) {
     if (!batch.empty()) send_(lane, std::move(batch));
     lock->lock();
   }
+  if (next_ < wakes_) next_is_sooner_.notify_one();
 }
 
-void CallQueue::Idle(size_t lane) {
+void CallQueue::Idle(size_t lane, size_t steps) {
   std::unique_lock<std::mutex> lock(mutex_);
-  --line_of_[lane]->second.running;
-  --line_of_[lane]->second.model->running;
-  EndIfEmpty(line_of_[lane]);
+  const OnLane ended = on_lanes_[lane];
+  Line& line = ended.line->second;
+  --line.running;
+  --line.function->running;
+  --line.model->running;
+  // More steps than calls: one has failed, and its calls were made again.
+  if (ended.calls > 1 && steps == ended.calls) line.function->alone = kAlone;
+  EndIfEmpty(ended.line);
   idle_.push_back(lane);
   Dispatch(&lock);
 }
 
-void CallQueue::Answered(uint64_t number, StatusCode code,
+void CallQueue::Answered(const Taken& taken, StatusCode code,
                          grpc::ByteBuffer body) {
   Call* call = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     --running_;
-    const auto open = open_.find(number);
+    large_bytes_ -= taken.bytes;
+    const auto open = open_.find(taken.number);
     if (open == open_.end()) return;
     call = TakeOut(open, code);
   }
@@ -294,6 +313,7 @@ void CallQueue::NotPlain(Taken taken) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     --running_;
+    large_bytes_ -= taken.bytes;
     const auto open = open_.find(taken.number);
     if (open == open_.end()) return;
     call = TakeOut(open);
@@ -305,14 +325,22 @@ void CallQueue::SetBatching(const std::string& model,
                             const std::string& signature,
                             const Batching& batching) {
   std::unique_lock<std::mutex> lock(mutex_);
-  batching_[{model, signature}] = batching;
+  functions_[{model, signature}].batching = batching;
   Dispatch(&lock);
 }
 
-void CallQueue::SetShare(const std::string& model, const Share& share) {
+void CallQueue::SetShare(const std::string& name, const Share& share) {
   std::unique_lock<std::mutex> lock(mutex_);
-  // Calls that wait or run already stay with the other models.
-  models_[model].share = share;
+  Model& model = models_[name];
+  model.share = share;
+  for (auto& [key, line] : lines_) {
+    if (key.first != name || line.model == &model) continue;
+    other_models_.waiting -= line.waiting.size();
+    other_models_.running -= line.running;
+    model.waiting += line.waiting.size();
+    model.running += line.running;
+    line.model = &model;
+  }
   Dispatch(&lock);
 }
 
@@ -324,6 +352,7 @@ void CallQueue::SetModels(const std::vector<std::string>& names) {
 void CallQueue::RunWaiting() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
+    wakes_ = next_;
     if (next_ == Clock::time_point::max()) {
       next_is_sooner_.wait(lock);
     } else if (Clock::now() < next_) {

@@ -12,10 +12,11 @@
 // or whose lane is idle again, sends what may run. Most batches are one call;
 // calls of a function with a policy (Batching) wait for others like them:
 //
-//   calls   1 row ------+------ 1 row --- 2 rows --------- 1 row
-//   lane 0  [ 1 row     |         ]                       [ 1 ...
-//   lane 1              |                [ 1 + 2 rows      ]
-//                  runs at once: no other batch runs
+//   calls   1 row       1 row --- 2 rows               1 row
+//   lane 0  [ 1 row        ]                           [ 1 ...
+//   lane 1                     [ 1 + 2 rows      ]
+//
+// The first call runs at once, as no batch of its function runs.
 //
 // Each call ends once: the thread that takes the call out of the queue, under
 // the queue's mutex, ends the call, without the mutex. gRPC may call back as a
@@ -84,10 +85,11 @@ class CallQueue {
   struct Taken {
     uint64_t number;
     grpc::ByteBuffer request;
+    uint64_t bytes;  // that are counted as a large request until the answer
   };
   using Batch = std::vector<Taken>;
-  // Has a lane run a batch. The lane's thread calls Answered or NotPlain for
-  // each call, then Idle.
+  // Has a lane run a batch. When the answers are there, the lane's thread calls
+  // Idle, and Answered or NotPlain for each call.
   using Send = std::function<void(size_t lane, Batch batch)>;
 
   CallQueue(const Limits& limits, Metrics metrics, Send send);
@@ -101,11 +103,12 @@ class CallQueue {
   void Cancelled(uint64_t number);
 
   // The engine's answer to a call: a response, or the text of an error.
-  void Answered(uint64_t number, grpc::StatusCode code, grpc::ByteBuffer body);
+  void Answered(const Taken& taken, grpc::StatusCode code,
+                grpc::ByteBuffer body);
   // The engine has called nothing: Python is asked, and counts the call.
   void NotPlain(Taken taken);
-  // The lane's batch has ended.
-  void Idle(size_t lane);
+  // The lane's batch has ended; the engine has made so many steps of it.
+  void Idle(size_t lane, size_t steps);
 
   // From now on, of calls of a model's signature.
   void SetBatching(const std::string& model, const std::string& signature,
@@ -134,16 +137,29 @@ class CallQueue {
     size_t waiting = 0;  // calls
     size_t running = 0;  // batches
   };
-  // Calls that may share a batch, in the order of arrival; or all calls of a
-  // model, or of models without a share of their own, that may not.
+  // A signature of a model, in all its versions.
+  struct Function {
+    Batching batching;
+    size_t running = 0;  // batches
+    // So many batches are to have one call each: the engine makes a step for
+    // each call all the same.
+    int alone = 0;
+  };
+  // Calls that may share a batch, in the order of arrival. Calls that may not
+  // share batches have one line for each model with a share, and one for all
+  // other models.
   struct Line {
     Model* model;
-    const Batching* batching;
+    Function* function;
     std::list<uint64_t> waiting;
     int64_t rows = 0;    // that wait
     size_t running = 0;  // batches
+
+    const Batching& batching() const;
+    // Whether the limits of the model and the function allow another batch.
+    bool MayRun() const;
   };
-  // By model and RequestSpec::bytes; empty for what does not matter. An empty
+  // By the model, and RequestSpec::bytes if calls may share batches. An empty
   // line is taken away.
   using Lines = std::map<std::pair<std::string, std::string>, Line>;
   // Of a call that is not ended.
@@ -161,7 +177,8 @@ class CallQueue {
   using OpenCalls = std::map<uint64_t, Open>;  // in the order of arrival
 
   // These need the mutex. The second TakeOut counts the call.
-  grpc::Status WhyRefused(const std::string& model, uint64_t bytes) const;
+  grpc::Status WhyRefused(const std::string& model, const Line& line,
+                          uint64_t bytes) const;
   Lines::iterator LineOf(const RequestSpec& spec);
   void EndIfEmpty(Lines::iterator line);
   void StopWaiting(Open* open);
@@ -170,8 +187,8 @@ class CallQueue {
   // When the line may run a batch; max() if not before something changes.
   Clock::time_point ReadyAt(const Line& line) const;
   // Of the lines that may run a batch now, one of the highest priority, and of
-  // these the one whose first call is the oldest. The end if there is none;
-  // next_ is when one may.
+  // these the one whose first call is the oldest. The end if there is no such
+  // line. Sets next_ to the time when the next line may run a batch.
   Lines::iterator ReadyLine(Clock::time_point now);
   // Calls whose deadline is up go to `late`.
   Batch TakeBatch(Line* line, Clock::time_point now, std::vector<Call*>* late);
@@ -187,13 +204,20 @@ class CallQueue {
   std::atomic<uint64_t> last_number_{0};
   std::mutex mutex_;
   OpenCalls open_;
-  std::map<std::pair<std::string, std::string>, Batching> batching_;
+  // By model and signature: those that SetBatching knows, and the others.
+  std::map<std::pair<std::string, std::string>, Function> functions_;
+  Function other_functions_;
   std::map<std::string, Model> models_;  // with a share of their own
-  Model others_;
+  Model other_models_;
   Lines lines_;
-  std::vector<size_t> idle_;              // lanes
-  std::vector<Lines::iterator> line_of_;  // by lane that is not idle
-  Clock::time_point next_ = Clock::time_point::max();  // for RunWaiting
+  std::vector<size_t> idle_;  // lanes
+  struct OnLane {
+    Lines::iterator line;
+    size_t calls;
+  };
+  std::vector<OnLane> on_lanes_;  // of lanes that are not idle
+  Clock::time_point next_ = Clock::time_point::max();
+  Clock::time_point wakes_ = Clock::time_point::max();  // RunWaiting
   std::condition_variable next_is_sooner_;
   size_t waiting_ = 0;  // calls
   size_t running_ = 0;  // calls, which may have ended

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,102 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "examples/serving/front/call_queue_fixture.h"
+
 namespace front {
 namespace {
 
-using grpc::StatusCode;
-
-constexpr char kPlain[] = "\x0a\x03\x0a\x01m";  // model_spec { name: "m" }
-
-grpc::ByteBuffer Bytes(const std::string& text) {
-  const grpc::Slice slice(text);
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-// Says how it was ended, and how often.
-class FakeCall : public Call {
- public:
-  void Answer(grpc::ByteBuffer response) override {
-    size = response.Length();
-    End("answered");
-  }
-  void Fail(grpc::Status status) override {
-    code = status.error_code();
-    text = status.error_message();
-    End("failed");
-  }
-  void AskPython(grpc::ByteBuffer request) override {
-    size = request.Length();
-    End("python");
-  }
-  Clock::time_point deadline() const override { return deadline_; }
-
-  std::string how;
-  StatusCode code = StatusCode::OK;
-  std::string text;
-  size_t size = 0;
-  std::atomic<int> ends{0};
-  Clock::time_point deadline_ = Clock::time_point::max();
-
- private:
-  void End(const char* what) {
-    how = what;
-    ++ends;
-  }
-};
-
 CallQueue::Limits SomeLimits() { return {2, 3, 60, 1 << 20}; }
-
-// Keeps the batches that the queue sends, as lanes whose engine is slow.
-class Lanes {
- public:
-  explicit Lanes(const CallQueue::Limits& limits)
-      : queue(limits, Metrics({0.1, 1}, {"m"}),
-              [this](size_t lane, CallQueue::Batch batch) {
-                const std::lock_guard<std::mutex> lock(mutex_);
-                sent_.push_back({lane, std::move(batch)});
-              }) {}
-
-  // The numbers of the calls on the lanes, a batch's in braces: "{1}{2 3}".
-  std::string Sent() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::string text;
-    for (const auto& [lane, batch] : sent_) {
-      std::string numbers;
-      for (const CallQueue::Taken& taken : batch) {
-        numbers += (numbers.empty() ? "" : " ") + std::to_string(taken.number);
-      }
-      text += "{" + numbers + "}";
-    }
-    return text;
-  }
-  bool IsIdle() { return Sent().empty(); }
-
-  // The oldest batch on the lanes, which is idle then.
-  CallQueue::Batch End() {
-    std::pair<size_t, CallQueue::Batch> first;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      first = std::move(sent_.front());
-      sent_.pop_front();
-    }
-    queue.Idle(first.first);
-    return std::move(first.second);
-  }
-  // Ends it with answers.
-  void Answer(const std::string& text = "") {
-    for (const CallQueue::Taken& taken : End()) {
-      queue.Answered(taken.number, StatusCode::OK, Bytes(text));
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::pair<size_t, CallQueue::Batch>> sent_;
-
- public:
-  CallQueue queue;
-};
 
 class CallQueueTest : public testing::Test {
  protected:
@@ -141,7 +50,8 @@ TEST_F(CallQueueTest, CallsAreAnsweredInTheirOrder) {
 
 TEST_F(CallQueueTest, AnErrorOfTheEngineKeepsItsText) {
   FakeCall call;
-  queue.Answered(Add(&call), StatusCode::INVALID_ARGUMENT,
+  Add(&call);
+  queue.Answered(lanes.End()[0], StatusCode::INVALID_ARGUMENT,
                  Bytes("not a number"));
   EXPECT_EQ(call.code, StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(call.text, "not a number");
@@ -192,6 +102,24 @@ TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
   EXPECT_EQ(add(65536)->ends, 0);
   large.Answer();
   EXPECT_EQ(add(65537)->ends, 0);
+}
+
+TEST_F(CallQueueTest, LargeRequestsThatRunForNobodyAreStillThere) {
+  Lanes large({64, 64, 60, 100000});
+  std::vector<std::unique_ptr<FakeCall>> calls;
+  const auto add = [&] {
+    const uint64_t number = large.queue.NextNumber();
+    calls.push_back(std::make_unique<FakeCall>());
+    large.queue.Add(number, calls.back().get(), {},
+                    Bytes(std::string(100000, 'x')));
+    return number;
+  };
+  for (int i = 0; i < 16; ++i) large.queue.Cancelled(add());
+  add();
+  EXPECT_EQ(calls.back()->code, StatusCode::RESOURCE_EXHAUSTED);
+  large.Answer("for nobody");
+  add();
+  EXPECT_EQ(calls.back()->ends, 0);
 }
 
 TEST_F(CallQueueTest, ACancelledCallIsNotRun) {
@@ -268,144 +196,6 @@ TEST_F(CallQueueTest, NamesThatAreNoModelsCountAsNone) {
       << queue.Json();
 }
 
-std::string Field(int number, const std::string& bytes) {
-  return std::string() + char(number << 3 | 2) + char(bytes.size()) + bytes;
-}
-
-// Calls of 4 rows share a batch; 2 batches at once.
-class BatchesTest : public testing::Test {
- protected:
-  explicit BatchesTest(std::chrono::microseconds wait = std::chrono::hours(1)) {
-    lanes.queue.SetBatching("m", "serving_default", {4, wait, 2});
-  }
-  FakeCall* Add(int rows, const std::string& spec = "\x0a\x01m") {
-    calls_.push_back(std::make_unique<FakeCall>());
-    const std::string shape = Field(2, std::string("\x08") + char(rows));
-    const std::string tensor = "\x08\x01" + Field(2, shape);  // float
-    const std::string input = Field(1, "x") + Field(2, tensor);
-    const grpc::ByteBuffer request = Bytes(Field(1, spec) + Field(2, input));
-    lanes.queue.Add(lanes.queue.NextNumber(), calls_.back().get(),
-                    SpecOf(request), request);
-    return calls_.back().get();
-  }
-
-  // The thread of RunWaiting uses it as long as the process lives.
-  Lanes& lanes = *new Lanes({4, 100, 60, 1 << 20});
-
- private:
-  std::vector<std::unique_ptr<FakeCall>> calls_;
-};
-
-TEST_F(BatchesTest, ALoneCallDoesNotWaitAndOthersShareAFullBatch) {
-  for (int i = 0; i < 4; ++i) Add(1);
-  EXPECT_EQ(lanes.Sent(), "{1}");
-  Add(1);
-  EXPECT_EQ(lanes.Sent(), "{1}{2 3 4 5}");
-  // Two batches run: no more, although two lanes are idle.
-  for (int i = 0; i < 8; ++i) Add(1);
-  EXPECT_EQ(lanes.Sent(), "{1}{2 3 4 5}");
-  lanes.Answer();
-  EXPECT_EQ(lanes.Sent(), "{2 3 4 5}{6 7 8 9}");
-}
-
-TEST_F(BatchesTest, ABatchHasNoMoreRowsThanItMayAndALargeCallIsAlone) {
-  Add(1);
-  Add(3);
-  Add(2);
-  EXPECT_EQ(lanes.Sent(), "{1}{2}");
-  lanes.Answer();
-  lanes.Answer();
-  EXPECT_EQ(lanes.Sent(), "{3}");
-  Add(9);
-  EXPECT_EQ(lanes.Sent(), "{3}{4}");
-}
-
-TEST_F(BatchesTest, WhenTheOnlyBatchEndsTheNextOneDoesNotWait) {
-  Add(1);
-  Add(1);
-  Add(1);
-  EXPECT_EQ(lanes.Sent(), "{1}");
-  lanes.Answer();
-  EXPECT_EQ(lanes.Sent(), "{2 3}");
-}
-
-TEST_F(BatchesTest, OtherFunctionsAndVersionsHaveOtherBatches) {
-  Add(1);
-  Add(1);
-  Add(1, "\x0a\x01m\x1a\x01s");         // another signature, without batches
-  Add(1, "\x0a\x01m\x12\x02\x08\x05");  // version 5
-  EXPECT_EQ(lanes.Sent(), "{1}{3}{4}");
-  EXPECT_EQ(Add(1, "\x0a\x01n")->ends, 0);
-  EXPECT_EQ(lanes.Sent(), "{1}{3}{4}{5}");
-}
-
-TEST_F(BatchesTest, CallsThatEndLeaveTheirBatch) {
-  Add(1);
-  FakeCall* gone = Add(1);
-  Add(1);
-  lanes.queue.Cancelled(2);
-  EXPECT_EQ(gone->code, StatusCode::CANCELLED);
-  Add(1);
-  Add(1);
-  EXPECT_EQ(lanes.Sent(), "{1}") << "the rows of the call that is gone count";
-  Add(1);
-  EXPECT_EQ(lanes.Sent(), "{1}{3 4 5 6}");
-}
-
-constexpr char kOther[] = "\x0a\x01n";
-
-TEST_F(BatchesTest, AModelHasNoMoreThanItsShareAndItsCallsWaitForItselfAlone) {
-  lanes.queue.SetShare("n", {1, 2, 0});
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Add(1, kOther)->ends, 0);
-  EXPECT_EQ(lanes.Sent(), "{1}");
-  const FakeCall* refused = Add(1, kOther);
-  EXPECT_EQ(refused->code, StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(refused->text,
-            "as many calls of model n wait as may, 2 (--share). Try again "
-            "later.");
-  Add(1, "\x0a\x01o");
-  EXPECT_EQ(lanes.Sent(), "{1}{5}");
-  lanes.Answer();
-  EXPECT_EQ(lanes.Sent(), "{5}{2}");
-  EXPECT_EQ(Add(1, kOther)->ends, 0);
-}
-
-TEST_F(BatchesTest, AModelWhoseCallsMayNotWaitRunsThem) {
-  lanes.queue.SetShare("n", {2, 0, 0});
-  EXPECT_EQ(Add(1, kOther)->ends, 0);
-  EXPECT_EQ(Add(1, kOther)->ends, 0);
-  EXPECT_EQ(Add(1, kOther)->ends, 1);
-  EXPECT_EQ(lanes.Sent(), "{1}{2}");
-}
-
-TEST_F(BatchesTest, TheHighestPriorityGoesFirst) {
-  lanes.queue.SetShare("n", {100, 100, 1});
-  for (int i = 0; i < 5; ++i) Add(1, "\x0a\x01o");  // of four lanes
-  Add(1, kOther);
-  EXPECT_EQ(lanes.Sent(), "{1}{2}{3}{4}");
-  lanes.Answer();
-  EXPECT_EQ(lanes.Sent(), "{2}{3}{4}{6}");
-  lanes.Answer();
-  EXPECT_EQ(lanes.Sent(), "{3}{4}{6}{5}");
-}
-
-class ShortWaitTest : public BatchesTest {
- protected:
-  ShortWaitTest() : BatchesTest(std::chrono::milliseconds(20)) {
-    std::thread([queue = &lanes.queue] { queue->RunWaiting(); }).detach();
-  }
-};
-
-TEST_F(ShortWaitTest, ACallWaitsForOthersOnlySoLong) {
-  Add(1);
-  const Clock::time_point began = Clock::now();
-  Add(1);
-  Add(1);
-  while (lanes.Sent() == "{1}") std::this_thread::yield();
-  EXPECT_EQ(lanes.Sent(), "{1}{2 3}");
-  EXPECT_GE(Clock::now() - began, std::chrono::milliseconds(20));
-}
-
 // Lanes, clients that cancel, the look for late calls and the end, at once.
 TEST(CallQueuesTest, EachCallEndsOnce) {
   constexpr int kCalls = 2000, kClients = 4, kLanes = 4;
@@ -439,12 +229,12 @@ TEST(CallQueuesTest, EachCallEndsOnce) {
           lane.changed.wait(lock, [&] { return !lane.batch.empty(); });
           batch.swap(lane.batch);
         }
-        busy.Idle(number);
+        busy.Idle(number, taken % 7);
         for (CallQueue::Taken& call : batch) {
           if (++taken % 3 == 0) {
             busy.NotPlain(std::move(call));
           } else {
-            busy.Answered(call.number, StatusCode::OK, Bytes("x"));
+            busy.Answered(call, StatusCode::OK, Bytes("x"));
           }
         }
       }

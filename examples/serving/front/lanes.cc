@@ -16,11 +16,15 @@ namespace front {
 namespace {
 
 using tensorflow::multistream::AnswerHead;
+using tensorflow::multistream::AnswersHead;
 using tensorflow::multistream::BatchHead;
 using tensorflow::multistream::kAskPython;
 using tensorflow::multistream::RequestHead;
 using tensorflow::multistream::SendAll;
 using tensorflow::multistream::SocketReader;
+
+// A socket holds about so many bytes that the engine has not read.
+constexpr size_t kSmallBytes = 1 << 17;
 
 }  // namespace
 
@@ -52,23 +56,21 @@ void Lane::Send(CallQueue::Batch batch) {
 
 void Lane::Serve(CallQueue* queue) {
   SocketReader reader(socket_);
-  for (AnswerHead first; reader.Read(&first, sizeof first);) {
+  for (AnswersHead all; reader.Read(&all, sizeof all);) {
     CallQueue::Batch batch;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       batch.swap(batch_);
     }
-    std::vector<AnswerHead> heads(batch.size(), first);
-    size_t size = first.size;
-    for (size_t i = 1; i < batch.size(); ++i) {
-      if (!reader.Read(&heads[i], sizeof heads[i])) return;
-      size += heads[i].size;
-    }
+    std::vector<AnswerHead> heads(batch.size());
+    if (!reader.Read(heads.data(), heads.size() * sizeof heads[0])) return;
+    size_t size = 0;
+    for (const AnswerHead& head : heads) size += head.size;
     // A small slice has its bytes in itself: they come before it is copied.
     grpc_slice bytes = grpc_slice_malloc(size);
     if (!reader.Read(GRPC_SLICE_START_PTR(bytes), size)) return;
     const grpc::Slice bodies(bytes, grpc::Slice::STEAL_REF);
-    queue->Idle(number_);
+    queue->Idle(number_, all.steps);
     size_t begin = 0;
     for (size_t i = 0; i < batch.size(); ++i) {
       const size_t end = begin + heads[i].size;
@@ -76,12 +78,39 @@ void Lane::Serve(CallQueue* queue) {
         queue->NotPlain(std::move(batch[i]));
       } else {
         const grpc::Slice body = bodies.sub(begin, end);
-        queue->Answered(batch[i].number,
-                        static_cast<grpc::StatusCode>(heads[i].code),
+        queue->Answered(batch[i], static_cast<grpc::StatusCode>(heads[i].code),
                         grpc::ByteBuffer(&body, 1));
       }
       begin = end;
     }
+  }
+}
+
+Lanes::Lanes(const std::vector<int>& sockets) {
+  for (const int socket : sockets) {
+    lanes_.push_back(std::make_unique<Lane>(lanes_.size(), socket));
+  }
+}
+
+void Lanes::Send(size_t lane, CallQueue::Batch batch) {
+  size_t bytes = 0;
+  for (const CallQueue::Taken& taken : batch) bytes += taken.request.Length();
+  if (bytes <= kSmallBytes) return lanes_[lane]->Send(std::move(batch));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  large_.emplace_back(lane, std::move(batch));
+  added_.notify_one();
+}
+
+void Lanes::SendLarge() {
+  for (;;) {
+    std::pair<size_t, CallQueue::Batch> next;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      added_.wait(lock, [this] { return !large_.empty(); });
+      next = std::move(large_.front());
+      large_.pop_front();
+    }
+    lanes_[next.first]->Send(std::move(next.second));
   }
 }
 

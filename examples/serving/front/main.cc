@@ -11,17 +11,19 @@
 //   stats                 say the figures, as a line of JSON
 //   models NAME,NAME,...  the models from now on, for the figures
 //   batch MODEL SIGNATURE ROWS MICROSECONDS BATCHES
-//                         calls of the signature share batches of so many rows,
-//                         wait so long for others, and have at most so many
-//                         batches at once
+//                         calls of the signature share batches of at most ROWS
+//                         rows, wait MICROSECONDS for others, and at most
+//                         BATCHES of their batches run at once
 //   share MODEL BATCHES CALLS PRIORITY
-//                         at most so many batches of the model run, and so many
-//                         of its calls wait; the highest priority goes first
+//                         at most BATCHES of the model run at once, and at most
+//                         CALLS of the model's calls wait; lines of the highest
+//                         PRIORITY go first
 //   sample MODEL SHARE    Python answers the share, 0 to 1, of the calls
 //   trace 1               Python answers calls that their clients trace; 0: not
 //
-// The first line that is said there is "listening PORT", or "error TEXT". The
-// process ends when the control socket is closed.
+// The first line that is said there is "listening PORT FRAMES", with the number
+// of front_frames.h, or "error TEXT". The process ends when the control socket
+// is closed.
 
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/create_channel.h>
@@ -198,15 +200,6 @@ void SetSample(std::istringstream command, Samples* samples) {
 
 [[noreturn]] void Main(const Options& options) {
   Control control(options.Whole("control"));
-  const int frames = options.Whole("frames");
-  if (frames != tensorflow::multistream::kFrontFrames) {
-    control.Say("error this front (--front) is not of the same build as the " +
-                std::string("installed TensorFlow: it speaks frames ") +
-                std::to_string(tensorflow::multistream::kFrontFrames) +
-                ", not " + std::to_string(frames) +
-                ". scripts/build_front.sh builds it anew");
-    _exit(1);
-  }
   int port = options.Whole("port");
   std::string error;
   const std::vector<int> listeners =
@@ -224,17 +217,17 @@ void SetSample(std::istringstream command, Samples* samples) {
       options.Text("python"), grpc::InsecureChannelCredentials(),
       python_arguments));
   const int most_bytes = options.Whole("most-bytes");
-  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<int> sockets;
   for (const double socket : options.Numbers("lanes")) {
-    lanes.push_back(
-        std::make_unique<Lane>(lanes.size(), static_cast<int>(socket)));
+    sockets.push_back(static_cast<int>(socket));
   }
+  Lanes lanes(sockets);
   CallQueue queue(
       {lanes.size(), static_cast<size_t>(options.Whole("queue")),
        options.Number("call-timeout"), static_cast<uint64_t>(most_bytes)},
       Metrics(options.Numbers("seconds"), options.List("models")),
       [&lanes](size_t lane, CallQueue::Batch batch) {
-        lanes[lane]->Send(std::move(batch));
+        lanes.Send(lane, std::move(batch));
       });
   Samples samples;
   Service service(&queue, &samples, &python, static_cast<size_t>(most_bytes));
@@ -266,12 +259,13 @@ void SetSample(std::istringstream command, Samples* samples) {
   }
 
   std::vector<std::thread> threads;
-  for (const std::unique_ptr<Lane>& lane : lanes) {
-    threads.emplace_back([&queue, &lane] {
+  for (size_t number = 0; number < lanes.size(); ++number) {
+    threads.emplace_back([&queue, lane = lanes.lane(number)] {
       lane->Serve(&queue);
       _exit(1);  // the engine has ended, and clients see closed connections
     });
   }
+  threads.emplace_back([&lanes] { lanes.SendLarge(); });
   threads.emplace_back([&queue] { queue.RunWaiting(); });
   threads.emplace_back([&queue] {
     for (;;) {
@@ -283,7 +277,8 @@ void SetSample(std::istringstream command, Samples* samples) {
     Accept(listeners, static_cast<size_t>(options.Whole("max-connections")),
            acceptor.get());
   });
-  control.Say("listening " + std::to_string(port));
+  control.Say("listening " + std::to_string(port) + " " +
+              std::to_string(tensorflow::multistream::kFrontFrames));
   for (std::string line; control.Read(&line);) {
     std::istringstream command(line);
     std::string word;

@@ -17,6 +17,8 @@ using google::protobuf::io::CodedInputStream;
 
 // The specification and the shape of an input are within these first bytes.
 constexpr size_t kLongestBeginning = 1024;
+// More than any batch has.
+constexpr uint64_t kMostRows = 1 << 20;
 
 constexpr uint32_t Tag(int field, WireFormatLite::WireType type) {
   return static_cast<uint32_t>(field << 3 | type);
@@ -87,7 +89,7 @@ int64_t ReadRows(CodedInputStream* in) {
     tag = in->ReadTag();
   }
   if (tag != NumberTag(1) || !in->ReadVarint64(&number)) return kUnknown;
-  return static_cast<int64_t>(number);
+  return static_cast<int64_t>(std::min(number, kMostRows));
 }
 
 }  // namespace

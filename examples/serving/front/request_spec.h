@@ -19,8 +19,8 @@ struct RequestSpec {
   std::string model;      // empty if the request does not begin with its name
   std::string signature;  // as asked for; empty for the default one
   std::string bytes;      // of the whole model_spec, with the version
-  // The first dimension of the first input. 1 if the input is a scalar, or if
-  // its shape does not come first in the request.
+  // The first dimension of the first input, cut to 2^20. 1 if the input is a
+  // scalar, or if its shape does not come first in the request.
   int64_t rows = 1;
 };
 

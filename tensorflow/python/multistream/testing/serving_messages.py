@@ -89,6 +89,7 @@ class Lane:
         sizes = [len(request) for request in requests]
         heads = struct.pack(f"={len(sizes) + 1}Q", len(sizes), *sizes)
         self.near.sendall(heads + b"".join(requests))
+        self.steps, = struct.unpack("=Q", self.receive(8))
         heads = [struct.unpack("=qQ", self.receive(16)) for _ in requests]
         return [self.answer(code, self.receive(size)) for code, size in heads]
     def answer(self, code, body):

@@ -23,7 +23,7 @@ using Calls = absl::Span<BatchedCall* const>;
 int64_t RowsIn(const BatchedCall& call) {
   int64_t rows = -1;
   for (const Tensor& argument : call.arguments) {
-    if (!DataTypeCanUseMemcpy(argument.dtype())) return 0;
+    if (!CanBeBatched(argument.dtype())) return 0;
     if (argument.dims() == 0) continue;
     if (rows >= 0 && rows != argument.dim_size(0)) return 0;
     rows = argument.dim_size(0);
@@ -96,14 +96,16 @@ bool MayBeParts(const BatchedFunction& function, Calls calls, int64_t rows,
   return true;
 }
 
-// Returns whether the step has succeeded.
-bool CallOnce(const BatchedFunction& function, Calls calls, int64_t rows) {
+// Returns whether the step has succeeded. Counts the step, if one was made.
+bool CallOnce(const BatchedFunction& function, Calls calls, int64_t rows,
+              size_t* steps) {
   std::vector<bool> in_rows;
   if (!MayBeParts(function, calls, rows, &in_rows)) return false;
   std::vector<Tensor> arguments, results;
   for (size_t i = 0; i < calls[0]->arguments.size(); ++i) {
     arguments.push_back(Join(calls, i, rows));
   }
+  ++*steps;
   if (!function.call(arguments, &results).ok()) return false;
   for (size_t i = 0; i < results.size(); ++i) {
     // A result may have several entries for each row.
@@ -128,41 +130,50 @@ bool CallOnce(const BatchedFunction& function, Calls calls, int64_t rows) {
   return true;
 }
 
-void CallStep(const BatchedFunction& function, const std::vector<int>& sizes,
-              Calls calls, int64_t rows) {
+// Returns how many steps were made.
+size_t CallStep(const BatchedFunction& function, const std::vector<int>& sizes,
+                Calls calls, int64_t rows) {
   const int64_t size = *std::lower_bound(sizes.begin(), sizes.end(), rows);
   // A call that has one of the sizes already is a step by itself.
-  if (calls.size() == 1 && rows == size) return CallAlone(function, calls[0]);
-  if (CallOnce(function, calls, size)) return;
+  const bool is_step = calls.size() == 1 && rows == size;
+  size_t steps = 0;
+  if (!is_step && CallOnce(function, calls, size, &steps)) return steps;
   for (BatchedCall* call : calls) CallAlone(function, call);
+  return steps + calls.size();
 }
 
 }  // namespace
 
-void CallTogether(const BatchedFunction& function,
-                  const std::vector<int>& sizes, Calls calls) {
+bool CanBeBatched(DataType type) { return DataTypeCanUseMemcpy(type); }
+
+size_t CallTogether(const BatchedFunction& function,
+                    const std::vector<int>& sizes,
+                    absl::Span<BatchedCall> calls) {
   struct Step {
     std::vector<BatchedCall*> calls;
     int64_t rows = 0;
   };
   const int64_t most = sizes.empty() ? 0 : sizes.back();
+  size_t made = 0;
   std::vector<Step> steps;
-  for (BatchedCall* call : calls) {
-    const int64_t rows = RowsIn(*call);
+  for (BatchedCall& call : calls) {
+    const int64_t rows = RowsIn(call);
     if (rows == 0 || rows > most) {
-      CallAlone(function, call);
+      CallAlone(function, &call);
+      ++made;
       continue;
     }
     auto step = absl::c_find_if(steps, [&](const Step& other) {
-      return other.rows + rows <= most && AreAlike(*other.calls[0], *call);
+      return other.rows + rows <= most && AreAlike(*other.calls[0], call);
     });
     if (step == steps.end()) step = steps.insert(step, Step());
-    step->calls.push_back(call);
+    step->calls.push_back(&call);
     step->rows += rows;
   }
   for (const Step& step : steps) {
-    CallStep(function, sizes, step.calls, step.rows);
+    made += CallStep(function, sizes, step.calls, step.rows);
   }
+  return made;
 }
 
 }  // namespace tensorflow::multistream

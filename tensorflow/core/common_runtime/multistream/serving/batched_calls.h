@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow::multistream {
 
@@ -46,11 +47,14 @@ struct BatchedFunction {
       rows_of;
 };
 
+// Whether tensors of this type can be joined.
+bool CanBeBatched(DataType type);
+
 // Makes the calls, in as few steps as possible. `sizes` are the rows that a
-// step may have, ascending.
-void CallTogether(const BatchedFunction& function,
-                  const std::vector<int>& sizes,
-                  absl::Span<BatchedCall* const> calls);
+// step may have, ascending. Returns how many steps were made.
+size_t CallTogether(const BatchedFunction& function,
+                    const std::vector<int>& sizes,
+                    absl::Span<BatchedCall> calls);
 
 }  // namespace tensorflow::multistream
 

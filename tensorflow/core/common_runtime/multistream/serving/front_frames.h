@@ -8,8 +8,8 @@
 //
 //   front -> engine   BatchHead, a RequestHead for each request,
 //                     then the PredictRequests
-//   engine -> front   an AnswerHead for each request, then the answers:
-//                     a PredictResponse, or the text of an error
+//   engine -> front   AnswersHead, an AnswerHead for each request, then the
+//                     answers: a PredictResponse, or the text of an error
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_FRONT_FRAMES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_FRONT_FRAMES_H_
@@ -28,7 +28,7 @@
 namespace tensorflow::multistream {
 
 // The number of this description: a front of another build may have another.
-inline constexpr int kFrontFrames = 2;
+inline constexpr int kFrontFrames = 3;
 
 // Both processes are on one machine.
 struct BatchHead {
@@ -37,6 +37,10 @@ struct BatchHead {
 
 struct RequestHead {
   uint64_t size;  // bytes
+};
+
+struct AnswersHead {
+  uint64_t steps;  // that the engine has made for the batch
 };
 
 struct AnswerHead {

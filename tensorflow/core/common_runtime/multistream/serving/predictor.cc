@@ -7,10 +7,48 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow::multistream {
+namespace {
+
+// Why no step may have the rows of several requests: the function says how many
+// rows an input has, or an input cannot be joined. Else empty.
+std::string WhyNeverShared(const ServingCallable& callable,
+                           const std::vector<Predictor::Input>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const PartialTensorShape& shape = inputs[i].shape;
+    if (shape.dims() > 0 && shape.dim_size(0) >= 0) {
+      return absl::StrCat("input ", inputs[i].name, " has ", shape.dim_size(0),
+                          " rows in each call");
+    }
+    const auto type = static_cast<DataType>(callable.inputs()[i]);
+    if (!CanBeBatched(type)) {
+      return absl::StrCat("input ", inputs[i].name, " is ",
+                          DataTypeString(type));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Predictor::Predictor(ServingCallable* callable, std::string signature,
+                     std::optional<std::string> device, int64_t most_bytes,
+                     std::vector<Input> inputs,
+                     std::vector<std::string> outputs,
+                     std::vector<int> batch_sizes)
+    : callable_(callable),
+      signature_(std::move(signature)),
+      device_(std::move(device)),
+      most_bytes_(most_bytes),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      never_shared_(WhyNeverShared(*callable_, inputs_)),
+      batch_sizes_(never_shared_.empty() ? std::move(batch_sizes)
+                                         : std::vector<int>()) {}
 
 bool Predictor::Read(const PredictRequest& request,
                      std::vector<Tensor>* arguments) const {
@@ -50,32 +88,48 @@ Prediction Predictor::Answer(const PredictRequest& request, int64_t version,
   return answer;
 }
 
-void Predictor::Predict(absl::Span<const PredictRequest* const> requests,
-                        int64_t version,
-                        absl::Span<std::optional<Prediction>> answers) const {
-  std::vector<BatchedCall> calls(requests.size());
-  std::vector<BatchedCall*> plain;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (Read(*requests[i], &calls[i].arguments)) plain.push_back(&calls[i]);
+size_t Predictor::Predict(absl::Span<const PredictRequest* const> requests,
+                          int64_t version,
+                          absl::Span<std::optional<Prediction>> answers) const {
+  size_t steps = 0;
+  for (size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
+    // A small request can become a large tensor: what is in memory at once is
+    // bounded.
+    int64_t bytes = 0;
+    std::vector<BatchedCall> calls;
+    std::vector<size_t> numbers;  // of the requests
+    for (; end < requests.size() && bytes <= most_bytes_; ++end) {
+      BatchedCall call;
+      if (!Read(*requests[end], &call.arguments)) continue;
+      for (const Tensor& argument : call.arguments) {
+        bytes += static_cast<int64_t>(argument.TotalBytes());
+      }
+      calls.push_back(std::move(call));
+      numbers.push_back(end);
+    }
+    steps +=
+        callable_->CallTogether(device(), batch_sizes_, absl::MakeSpan(calls));
+    for (size_t i = 0; i < calls.size(); ++i) {
+      answers[numbers[i]] = Answer(*requests[numbers[i]], version, calls[i]);
+    }
   }
-  callable_->CallTogether(device(), batch_sizes_, plain);
-  for (const BatchedCall* call : plain) {
-    const size_t i = call - calls.data();
-    answers[i] = Answer(*requests[i], version, *call);
-  }
+  return steps;
 }
 
 absl::Status Predictor::MayShare() const {
+  if (!never_shared_.empty()) {
+    return absl::FailedPreconditionError(never_shared_);
+  }
+  std::vector<TensorShape> shapes;
+  for (const Input& input : inputs_) {
+    TensorShape& shape = shapes.emplace_back();
+    if (input.shape.unknown_rank()) shape.AddDim(1);
+    for (int i = 0; i < input.shape.dims(); ++i) {
+      shape.AddDim(std::max<int64_t>(input.shape.dim_size(i), 1));
+    }
+  }
   for (const int rows : batch_sizes_) {
     if (rows == 1) continue;  // a request of one row is such a step
-    std::vector<TensorShape> shapes;
-    for (const Input& input : inputs_) {
-      TensorShape& shape = shapes.emplace_back();
-      for (int i = 0; i < input.shape.dims(); ++i) {
-        shape.AddDim(std::max<int64_t>(input.shape.dim_size(i), 1));
-      }
-      if (input.shape.unknown_rank()) shape.AddDim(1);
-    }
     TF_RETURN_IF_ERROR(callable_->MayShare(device(), shapes, rows));
   }
   return absl::OkStatus();

@@ -47,25 +47,19 @@ class Predictor {
   Predictor(ServingCallable* callable, std::string signature,
             std::optional<std::string> device, int64_t most_bytes,
             std::vector<Input> inputs, std::vector<std::string> outputs,
-            std::vector<int> batch_sizes)
-      : callable_(callable),
-        signature_(std::move(signature)),
-        device_(std::move(device)),
-        most_bytes_(most_bytes),
-        inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)),
-        batch_sizes_(std::move(batch_sizes)) {}
+            std::vector<int> batch_sizes);
 
   // Answers requests, in as few steps as possible. No answer, and no call of
   // the function, for a request whose inputs are not those of the function,
   // each once, or are not plain (predict_messages.h). `version` goes into the
-  // answers.
-  void Predict(absl::Span<const PredictRequest* const> requests,
-               int64_t version,
-               absl::Span<std::optional<Prediction>> answers) const;
+  // answers. Returns how many steps were made.
+  size_t Predict(absl::Span<const PredictRequest* const> requests,
+                 int64_t version,
+                 absl::Span<std::optional<Prediction>> answers) const;
 
-  // OK if requests may share steps, or says why not. Of shapes whose unknown
-  // dimensions but the first are 1; call the function once before.
+  // OK if requests of one row may share steps, or says why not; each other
+  // dimension that the function leaves open is taken as 1. Call the function
+  // once before.
   absl::Status MayShare() const;
 
  private:
@@ -83,6 +77,8 @@ class Predictor {
   const int64_t most_bytes_;
   const std::vector<Input> inputs_;
   const std::vector<std::string> outputs_;
+  // Why requests never share a step, whatever the function computes.
+  const std::string never_shared_;
   const std::vector<int> batch_sizes_;
 };
 

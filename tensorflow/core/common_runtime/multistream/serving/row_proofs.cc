@@ -65,7 +65,8 @@ DirectFunction::RowProofs::Make(const DirectFunction& function) {
   Graph host(library), part(library);
   CopyGraph(*function.host_graph_, &host);
   CopyGraph(*function.device_graph_, &part);
-  MarkEarlyValues({&host, &part});  // without capture nobody has
+  // Without capture the values that the host sends early are not marked yet.
+  MarkEarlyValues({&host, &part});
   const ValuesOnDevice values = PutValuesOnDevice(part);
   if (!values.obstacle.empty()) return Refused(values.obstacle);
   const Graph& graph = values.graph == nullptr ? part : *values.graph;
@@ -87,7 +88,7 @@ DirectFunction::RowProofs::InputOf(const Source& source) const {
   if (source.argument >= 0 && source.argument < function_.count_) {
     return Input{source.argument};
   }
-  // What is no scalar would be taken for rows.
+  // IndependentRows takes each input that is no scalar for rows.
   const Tensor& value =
       source.argument < 0
           ? source.constant

@@ -22,9 +22,11 @@ constexpr uint64_t kKeptBytes = 1 << 20;
 using Answers = std::vector<std::optional<Prediction>>;
 
 // Without an answer, Python is to answer.
-bool SendAnswers(int socket, Answers answers) {
+bool SendAnswers(int socket, size_t steps, Answers answers) {
+  AnswersHead all = {steps};
   std::vector<AnswerHead> heads(answers.size(), {kAskPython, 0});
-  std::vector<iovec> parts = {{heads.data(), heads.size() * sizeof heads[0]}};
+  std::vector<iovec> parts = {{&all, sizeof all},
+                              {heads.data(), heads.size() * sizeof heads[0]}};
   for (size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i].has_value()) continue;
     std::string& body = answers[i]->bytes;
@@ -80,22 +82,22 @@ std::shared_ptr<ServedModels::Version> ServedModels::Find(
   return found->second;
 }
 
-void ServedModels::Predict(absl::Span<const PredictRequest* const> requests,
-                           absl::Span<std::optional<Prediction>> answers) {
+size_t ServedModels::Predict(absl::Span<const PredictRequest* const> requests,
+                             absl::Span<std::optional<Prediction>> answers) {
   int64_t number = 0;
   const std::shared_ptr<Version> version = Find(*requests[0], &number);
-  if (version == nullptr) return;
+  if (version == nullptr) return 0;
   absl::ReaderMutexLock lock(&version->used);
   // No signature is left if the version was withdrawn since it was found.
   const absl::string_view signature = requests[0]->signature;
   const auto found = version->signatures.find(
       signature.empty() ? kDefaultSignature : signature);
-  if (found == version->signatures.end()) return;
-  found->second->Predict(requests, number, answers);
+  if (found == version->signatures.end()) return 0;
+  return found->second->Predict(requests, number, answers);
 }
 
 std::vector<std::optional<Prediction>> ServedModels::Answer(
-    absl::Span<const absl::string_view> batch) {
+    absl::Span<const absl::string_view> batch, size_t* steps) {
   std::vector<PredictRequest> requests(batch.size());
   std::vector<std::optional<Prediction>> answers(batch.size());
   // The front makes batches of requests for one function: runs of requests
@@ -103,7 +105,8 @@ std::vector<std::optional<Prediction>> ServedModels::Answer(
   std::vector<const PredictRequest*> run;
   const auto end_run = [&](size_t end) {
     if (run.empty()) return;
-    Predict(run, absl::MakeSpan(answers).subspan(end - run.size(), run.size()));
+    *steps += Predict(
+        run, absl::MakeSpan(answers).subspan(end - run.size(), run.size()));
     run.clear();
   };
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -139,7 +142,9 @@ void ServedModels::Answer(int socket) {
       requests.emplace_back(bytes.get() + begin, head.size);
       begin += head.size;
     }
-    if (!SendAnswers(socket, Answer(requests))) return;
+    size_t steps = 0;
+    Answers answers = Answer(requests, &steps);
+    if (!SendAnswers(socket, steps, std::move(answers))) return;
     if (room > kKeptBytes) {
       bytes.reset();
       room = 0;

@@ -58,12 +58,13 @@ class ServedModels {
  private:
   using Versions = std::map<int64_t, std::shared_ptr<Version>>;
 
-  // No answer if Python is to answer. The second takes requests that ask for
-  // the same function.
+  // No answer if Python is to answer. Adds how many steps were made.
   std::vector<std::optional<Prediction>> Answer(
-      absl::Span<const absl::string_view> batch);
-  void Predict(absl::Span<const PredictRequest* const> requests,
-               absl::Span<std::optional<Prediction>> answers);
+      absl::Span<const absl::string_view> batch, size_t* steps);
+  // The same for requests that ask for one function. Returns how many steps
+  // were made.
+  size_t Predict(absl::Span<const PredictRequest* const> requests,
+                 absl::Span<std::optional<Prediction>> answers);
   // Null if there is none. Sets `number` to the version's number.
   std::shared_ptr<Version> Find(const PredictRequest& request, int64_t* number);
 

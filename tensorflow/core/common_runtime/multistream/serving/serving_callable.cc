@@ -180,17 +180,17 @@ absl::Status ServingCallable::Call(const char* device,
   return status;
 }
 
-void ServingCallable::CallTogether(const char* device,
-                                   const std::vector<int>& sizes,
-                                   absl::Span<BatchedCall* const> calls) {
+size_t ServingCallable::CallTogether(const char* device,
+                                     const std::vector<int>& sizes,
+                                     absl::Span<BatchedCall> calls) {
   const DirectFunction* direct = direct_.Of(device);
   if (direct == nullptr) {
-    for (BatchedCall* call : calls) {
-      call->status = Call(device, call->arguments, &call->results);
+    for (BatchedCall& call : calls) {
+      call.status = Call(device, call.arguments, &call.results);
     }
-    return;
+    return calls.size();
   }
-  multistream::CallTogether(
+  return multistream::CallTogether(
       {[direct](const std::vector<Tensor>& arguments,
                 std::vector<Tensor>* results) {
          return direct->Call(arguments, results);

@@ -83,9 +83,10 @@ class ServingCallable {
   absl::Status Call(const char* device, const std::vector<Tensor>& arguments,
                     std::vector<Tensor>* results);
 
-  // Makes such calls, in as few steps as possible (batched_calls.h).
-  void CallTogether(const char* device, const std::vector<int>& sizes,
-                    absl::Span<BatchedCall* const> calls);
+  // Makes such calls, in as few steps as possible (batched_calls.h). Returns
+  // how many steps were made.
+  size_t CallTogether(const char* device, const std::vector<int>& sizes,
+                      absl::Span<BatchedCall> calls);
   // OK if a call with arguments of `shapes` may be a part of a step of so many
   // rows, or says why not.
   absl::Status MayShare(const char* device,
