@@ -126,6 +126,11 @@ class Front:
         with self._lock:
             self._say(f"batch {model} {signature} {rows} {batching.wait_us} {batching.steps}")
 
+    def sample(self, model: str, share: float) -> None:
+        """Has it pass a share of a model's calls to Python, with the metadata x-sampled."""
+        with self._lock:
+            self._say(f"sample {model} {share:.9g}")
+
     def figures(self) -> Figures:
         """What it says now; if it has ended, what it has said last, without calls that are open."""
         with self._lock:

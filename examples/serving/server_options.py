@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import batching
 from batching import MOST_ROWS
-from model_config import NAME, NAME_SAYS
+from model_config import NAME, NAME_SAYS, why_not_prefix
 
 
 def _number(
@@ -39,6 +39,13 @@ def _model(text: str) -> tuple[str, pathlib.Path]:
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"{folder} is not a folder")
     return name, path
+
+
+def _prefix(text: str) -> str:
+    why = why_not_prefix(text)
+    if why:
+        raise argparse.ArgumentTypeError(f"{text!r} {why}")
+    return text
 
 
 def _program(text: str) -> str:
@@ -179,6 +186,20 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         type=pathlib.Path,
         metavar="FILE",
         help="TensorFlow Serving's file of batching parameters, instead of these options",
+    )
+    add(
+        "--request-log",
+        type=_prefix,
+        metavar="PREFIX",
+        help="log some calls of the models of --model, as PredictionLog messages in files of "
+        "TFRecords, PREFIX.NAME.TIME.PROCESS",
+    )
+    add(
+        "--request-log-rate",
+        type=_number(float, 0, 1),
+        default=0.01,
+        metavar="SHARE",
+        help="the share of calls that --request-log logs, 0 to 1",
     )
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
