@@ -351,6 +351,8 @@ class GrpcServer:
         self._calls.metrics.front = self._front
         served.tell(self._front.batch)
         models.tell_names = self._front.name_models
+        if self._calls.traces is not None:
+            self._front.trace()
         models.tell_change = self._share_calls
         self._share_calls()
         self.address = f"{host}:{self._front.port}"

@@ -131,6 +131,10 @@ class Front:
         with self._lock:
             self._say(f"sample {model} {share:.9g}")
 
+    def trace(self) -> None:
+        """Has it pass to Python the calls whose `traceparent` says that they are sampled."""
+        self._say("trace 1")
+
     def figures(self) -> Figures:
         """What it says now; if it has ended, what it has said last, without calls that are open."""
         with self._lock:

@@ -39,7 +39,7 @@ from serving_error import ServingError
 
 _END_SECONDS = 5.0  # for steps that were cancelled
 _SEND_SECONDS = 1.0  # for the last answers
-_LOG_SECONDS = 5.0  # for the last logs of requests
+_LOG_SECONDS = 5.0  # for the last logs of requests, and for the last traces
 _LOGGED_REQUESTS = 4  # times --max-request-mb that calls which wait to be logged may take
 
 
@@ -76,7 +76,12 @@ async def _serve(
     """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
     request_log = metrics.request_log = RequestLog(_LOGGED_REQUESTS * options.most_bytes)
-    calls = Calls(models, queue, metrics, options.call_timeout, request_log)
+    traces = None
+    if options.otlp_endpoint is not None:
+        from tracing import Traces  # noqa: PLC0415 (its packages are optional)
+
+        traces = Traces(options.otlp_endpoint, options.trace_rate)
+    calls = Calls(models, queue, metrics, options.call_timeout, request_log, traces)
     memory = RequestMemory(options.most_bytes)
     grpc_server = GrpcServer(calls, memory, options, served)
     http_server = HttpServer(RestApi(calls, memory, options).application, options)
@@ -104,8 +109,9 @@ async def _serve(
         grpc_server.sent(max(until, time.monotonic() + _SEND_SECONDS)), http_server.stop(until)
     )
     all_ended = await asyncio.to_thread(models.stop, _END_SECONDS) and all_ended
-    if not await asyncio.to_thread(request_log.close, _LOG_SECONDS):
-        logging.warning("not all sampled requests were logged within %s s", _LOG_SECONDS)
+    for what, of_calls in (("requests were logged", request_log), ("traces were sent", traces)):
+        if of_calls and not await asyncio.to_thread(of_calls.close, _LOG_SECONDS):
+            logging.warning("not all sampled %s within %s s", what, _LOG_SECONDS)
     answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses().items()))
     logging.info("calls answered: %s", answered or "none")
     if not all_ended:

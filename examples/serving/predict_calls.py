@@ -72,6 +72,12 @@ class Call:
         number: int = self._version.number
         return number
 
+    def run(self, work: Callable[["Call"], _T]) -> _T:
+        """Makes the answer by `work`, on a thread of the call's."""
+        if self._span is not None:
+            self._span.runs()
+        return work(self)
+
     def step(self, signature: Signature, arrays: Arrays) -> Arrays:
         """Calls a signature of the model."""
         self._signature = self._signature or signature.name
@@ -205,8 +211,10 @@ class Calls:
             model = self.models.model(name)
             held = model.acquire(version)
             call = Call(name, held, log, span)
+            if span is not None:
+                span.waits(held.number)
             done: _T = await self._queue.run(
-                lambda: work(call), deadline, lambda: model.release(held)
+                lambda: call.run(work), deadline, lambda: model.release(held)
             )
             if self._request_log is not None and call.entry is not None:
                 self._request_log.offer(call.entry)

@@ -4,15 +4,20 @@
 """The command line of the model server."""
 
 import argparse
+import importlib
 import math
 import os
 import pathlib
 import ssl
+import urllib.parse
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import batching
 from batching import MOST_ROWS
 from model_config import NAME, NAME_SAYS, why_not_prefix
+
+_TRACING_PACKAGES = "examples/serving/requirements-tracing.txt"
 
 
 def _number(
@@ -48,12 +53,57 @@ def _prefix(text: str) -> str:
     return text
 
 
+def _collector(text: str) -> str:
+    url = urllib.parse.urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise argparse.ArgumentTypeError(f"{text!r} is not http://HOST:PORT or https://HOST:PORT")
+    try:
+        importlib.import_module("tracing")
+    except ImportError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} needs more packages: pip install -r {_TRACING_PACKAGES} ({error})"
+        ) from error
+    return text
+
+
 def _program(text: str) -> str:
     if not os.access(text, os.X_OK):
         raise argparse.ArgumentTypeError(
             f"{text} is not a program; scripts/build_front.sh builds it, and says where it is"
         )
     return text
+
+
+def _add_sampling(add: Callable[..., Any]) -> None:
+    share = _number(float, 0, 1)
+    add(
+        "--request-log",
+        type=_prefix,
+        metavar="PREFIX",
+        help="log some calls of the models of --model, as PredictionLog messages in files of "
+        "TFRecords, PREFIX.NAME.TIME.PROCESS",
+    )
+    add(
+        "--request-log-rate",
+        type=share,
+        default=0.01,
+        metavar="SHARE",
+        help="the share of calls that --request-log logs, 0 to 1",
+    )
+    add(
+        "--otlp-endpoint",
+        type=_collector,
+        metavar="URL",
+        help="send OpenTelemetry traces of some calls to this collector, by OTLP over gRPC; needs "
+        f"{_TRACING_PACKAGES}",
+    )
+    add(
+        "--trace-rate",
+        type=share,
+        default=0.01,
+        metavar="SHARE",
+        help="the share of calls without a traceparent that --otlp-endpoint traces, 0 to 1",
+    )
 
 
 def _batching(options: argparse.Namespace, parser: argparse.ArgumentParser) -> batching.Batching:
@@ -187,20 +237,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="FILE",
         help="TensorFlow Serving's file of batching parameters, instead of these options",
     )
-    add(
-        "--request-log",
-        type=_prefix,
-        metavar="PREFIX",
-        help="log some calls of the models of --model, as PredictionLog messages in files of "
-        "TFRecords, PREFIX.NAME.TIME.PROCESS",
-    )
-    add(
-        "--request-log-rate",
-        type=_number(float, 0, 1),
-        default=0.01,
-        metavar="SHARE",
-        help="the share of calls that --request-log logs, 0 to 1",
-    )
+    _add_sampling(add)
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
     if not options.model and options.model_config_file is None:
