@@ -179,7 +179,7 @@ def logging(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     code = f"example_calls_test.save_model({str(found.folder / 'm' / '1')!r})"
     done = serving_kit.run_here(f"import example_calls_test\n{code}", 60)
     assert done.returncode == 0, done.stderr
-    found.config.write_text(found.text({"toy": 1, "unlogged": 0, "m": 1}))
+    found.config.write_text(found.text({"toy": 1, "unlogged": 1e-9, "m": 1}))
     options = (f"--model-config-file={found.config}", "--no-warm-up")
     with serving_kit.serving(*options, log=found.folder / "server.txt") as found.server:
         yield found

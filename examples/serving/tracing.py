@@ -8,10 +8,8 @@ the span of the call -> "wait": until the call has a thread
 """
 
 import contextlib
-import logging
 import os
 import threading
-import time
 from types import TracebackType
 from typing import Any
 
@@ -28,7 +26,6 @@ from predict_calls import Origin
 from serving_error import ServingError
 
 _NAME = "model_server"
-_SAY_SECONDS = 60.0  # between two lines of a collector that cannot be reached
 _PROPAGATOR = tracecontext.TraceContextTextMapPropagator()
 
 
@@ -99,7 +96,6 @@ class Traces:
             ALWAYS_ON, Resource.create({"service.name": name}), shutdown_on_exit=False
         )
         exporter = OTLPSpanExporter(endpoint, insecure=endpoint.startswith("http:"))
-        logging.getLogger(OTLPSpanExporter.__mro__[1].__module__).addFilter(_Seldom())
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer(_NAME)
 
@@ -127,16 +123,3 @@ class Traces:
         thread.start()
         thread.join(patience)
         return not thread.is_alive()
-
-
-class _Seldom(logging.Filter):
-    """Keeps a collector that cannot be reached from filling the log."""
-
-    _next = 0.0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        now = time.monotonic()
-        passes = now >= self._next
-        if passes:
-            self._next = now + _SAY_SECONDS
-        return passes
