@@ -284,5 +284,6 @@ install_wheel_of_python() {
 # comes after the wheel: one of it asks for a TensorFlow.
 install_wheel_for_tests() {
   install_wheel "$1"
-  pip_install -r "${ROOT}/examples/serving/requirements.txt"
+  pip_install -r "${ROOT}/examples/serving/requirements.txt" \
+    -r "${ROOT}/examples/serving/requirements-tracing.txt"
 }

@@ -117,7 +117,9 @@ for release in "${releases[@]}"; do
     needed=()
     if ((${#what[@]} > 1)); then
       needed=(-r build/requirements-dev.txt -r build/requirements-apart.txt)
-      if [[ "${release}" == "${base}" ]]; then needed+=(-r examples/serving/requirements.txt); fi
+      if [[ "${release}" == "${base}" ]]; then
+        needed+=(-r examples/serving/requirements.txt -r examples/serving/requirements-tracing.txt)
+      fi
     fi
     extra=""
     if has_gpu; then extra="[and-cuda]"; fi

@@ -159,16 +159,15 @@ def test_samples_and_traced_calls_go_to_python_and_say_so(tmp_path: pathlib.Path
             return {k: v for k, v in seen[-1].items() if k.startswith(("trace", "x-"))}
 
         # No model is published: Python answers all calls, most of which are no samples.
-        assert metadata_of(("x-sampled", "1"), ("x-other", "1")) == {}
+        assert metadata_of(("x-sampled", "1"), ("x-other", "1")) == {"x-sampled": "0"}
         both = (("traceparent", traced), ("tracestate", "a=b"))
-        assert metadata_of(*both) == dict(both)
-        front.say("trace 1")
-        until(lambda: metadata_of(*both) == {**dict(both), "x-sampled": "1"})
-        assert metadata_of(("traceparent", traced[:-1] + "0")) == {"traceparent": traced[:-1] + "0"}
-        front.say("sample a 1")
+        assert metadata_of(*both) == {**dict(both), "x-sampled": "0"}
+        front.trace()
+        assert metadata_of(*both) == {**dict(both), "x-sampled": "0"}
+        front.sample("a", 1)
         until(lambda: metadata_of() == {"x-sampled": "1"})
-        front.say("sample a 0")
-        until(lambda: metadata_of() == {})
+        front.sample("a", 0)
+        until(lambda: metadata_of() == {"x-sampled": "0"})
     python.stop(0)
 
 

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from google.protobuf import text_format
-from model_config import NO_CUSTOM_CONFIG, ModelConfig, configs_of
+from model_config import NO_CUSTOM_CONFIG, LogConfig, ModelConfig, configs_of
 from model_versions import looks_of
 from models import Models
 from serving_error import ServingError, invalid
@@ -24,7 +24,14 @@ class ConfigFile:
         self._file = options.model_config_file
         self._versions = options.versions
         self._given = {
-            name: ModelConfig(name, folder, options.versions, where=f"--model {name}={folder}")
+            name: ModelConfig(
+                name,
+                folder,
+                options.versions,
+                where=f"--model {name}={folder}",
+                log=options.request_log
+                and LogConfig(f"{options.request_log}.{name}", options.request_log_rate),
+            )
             for name, folder in options.model.items()
         }
         self._served = b""  # content of the file that is served, unless a request has changed it

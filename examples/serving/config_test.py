@@ -7,7 +7,6 @@ import asyncio
 import logging
 import pathlib
 import socket
-import sys
 import threading
 import types
 from typing import Any
@@ -24,7 +23,7 @@ from models import Models
 from predict_calls import Calls
 from server_metrics import ServerMetrics
 from serving_error import ServingError
-from serving_kit import until
+from serving_kit import FakeFront, until
 from tensorflow.python.multistream.serving.served_models import ServedModels
 from tensorflow_serving.apis import model_management_pb2
 
@@ -105,7 +104,12 @@ def specific(*versions: int, **labels: int) -> str:
     return f"model_version_policy {{ specific {{ {numbers} }} }} {given}"
 
 
-LOGGING = "logging_config { sampling_config { sampling_rate: 1 } }"
+def logging_config(collector: str, sampling: str = "sampling_rate: 1", more: str = "") -> str:
+    given = f"log_collector_config {{ {collector} }} sampling_config {{ {sampling} }} {more}"
+    return a(f"logging_config {{ {given} }}")
+
+
+PREFIX = 'filename_prefix: "FOLDER/log"'
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,21 @@ LOGGING = "logging_config { sampling_config { sampling_rate: 1 } }"
         ([a(), a(name="x", folder="y")], "config[1] 'x': base_path 'FOLDER/y' is not a folder of"),
         ([a().replace("flow", "f")], "'a': model_platform 'tensorf' is not supported; it has to"),
         ([a("model_type: OTHER")], "'a': model_type OTHER is not supported; it has to be TENSOR"),
-        ([a(LOGGING)], "config[0] 'a': logging_config is not supported; leave it out"),
+        ([logging_config("")], "logging_config.log_collector_config.filename_prefix '' has no na"),
+        ([logging_config('filename_prefix: "FOLDER/a/"')], "filename_prefix 'FOLDER/a/' has no na"),
+        ([logging_config('filename_prefix: "FOLDER/x/y"')], "'FOLDER/x/y' is not in a folder of t"),
+        ([logging_config('type: "kafka"' + PREFIX)], "type 'kafka' is not supported; it has to be"),
+        ([logging_config(PREFIX, "sampling_rate: 2")], "sampling_rate is 2.0; it may be 0 to 1"),
+        ([logging_config(PREFIX, "sampling_rate: nan")], "sampling_rate is nan; it may be 0 to 1"),
+        ([logging_config(PREFIX, "attributes: 1")], ".attributes is not supported; leave it out"),
+        (
+            [logging_config(PREFIX, "per_task_sampling_configs { sampling_rate: 1 }")],
+            "'a': logging_config.per_task_sampling_configs is not supported; leave it out",
+        ),
+        (
+            [logging_config(PREFIX, more='custom_logging_config { type_url: "x" }')],
+            "'a': logging_config.custom_logging_config is not supported; leave it out",
+        ),
         ([a(), a()], "config[1] 'a': FILE: config[0] 'a' has this name, too. Give each model a"),
         ([a(specific())], "'a': model_version_policy.specific has no versions; name at least one"),
         ([a('version_labels { key: "" value: 1 }')], "'a': version_labels has an empty key; give"),
@@ -413,24 +431,15 @@ def test_server_that_ends_is_not_configured_anew(server: FakeServer) -> None:
 
 
 def test_front_is_told_the_names_of_models(server: FakeServer, tmp_path: pathlib.Path) -> None:
-    program, heard = tmp_path / "front", tmp_path / "heard"
-    program.write_text(f"""#!{sys.executable}
-import pathlib, socket, sys
-options = dict(option[2:].split("=", 1) for option in sys.argv[1:])
-control = socket.socket(fileno=int(options["control"]))
-control.sendall(b"listening 1\\n")
-with open({str(heard)!r}, "w", buffering=1) as heard:
-    print(options["models"], *control.makefile(), sep="\\n", end="", file=heard)
-""")
-    program.chmod(0o755)
+    fake = FakeFront(tmp_path)
     server.serve(a())
-    options = server.options(f"--front={program}", "--threads=1")
+    options = server.options(f"--front={fake.program}", "--threads=1")
     front: Any = Front(options, "", ServedModels(), server.models.names, {})
     server.models.tell_names = front.name_models
     server.serve(a(name="b", folder="b"), a(name="c", folder="c"))
     front._control.shutdown(socket.SHUT_RDWR)
     until(lambda: front._process.poll() is not None)
-    assert heard.read_text() == "a\nmodels a,b,c\n"  # calls of a model that is gone can end later
+    assert fake.said() == ["models a,b,c"]  # calls of a model that is gone can end later
 
 
 def test_empty_list_is_a_configuration() -> None:

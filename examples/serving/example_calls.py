@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from loaded_model import Arrays, LoadedModel, Signature
-from model_versions import Version
+from loaded_model import Arrays, Signature
+from predict_calls import Call
 from rest_json import fields_of
 from serving_error import ServingError, invalid
 from tensorflow_serving.apis import classification_pb2, inference_pb2, regression_pb2
@@ -41,9 +41,9 @@ def serialized(given: Any) -> list[bytes]:
     return found
 
 
-def classify(held: Version, signature: str, examples: list[bytes]) -> Any:
+def classify(call: Call, signature: str, examples: list[bytes]) -> Any:
     """The ClassificationResult of examples; ServingError if the signature gives none."""
-    called, results = _call(held.loaded, signature, CLASSIFY, examples)
+    called, results = _call(call, signature, CLASSIFY, examples)
     columns = [results.get(name) for name in ("classes", "scores")]
     if columns[0] is None and columns[1] is None:
         raise _unfit(called, results, examples, "'classes' and 'scores', or one of them")
@@ -63,9 +63,9 @@ def classify(held: Version, signature: str, examples: list[bytes]) -> Any:
     return found
 
 
-def regress(held: Version, signature: str, examples: list[bytes]) -> Any:
+def regress(call: Call, signature: str, examples: list[bytes]) -> Any:
     """The RegressionResult of examples; ServingError if the signature gives none."""
-    called, results = _call(held.loaded, signature, REGRESS, examples)
+    called, results = _call(call, signature, REGRESS, examples)
     values = results.get("outputs")
     if values is None or values.shape not in ((len(examples),), (len(examples), 1)):
         raise _unfit(called, results, examples, "'outputs', a number for each example")
@@ -78,7 +78,7 @@ def regress(held: Version, signature: str, examples: list[bytes]) -> Any:
 RESULTS = {CLASSIFY: classify, REGRESS: regress}
 
 
-def infer(held: Version, tasks: Any, examples: list[bytes]) -> Any:
+def infer(call: Call, tasks: Any, examples: list[bytes]) -> Any:
     """The MultiInferenceResponse of tasks of one model, on the same examples."""
     response = inference_pb2.MultiInferenceResponse()
     for task in tasks:
@@ -88,9 +88,9 @@ def infer(held: Version, tasks: Any, examples: list[bytes]) -> Any:
                 f"{', '.join(RESULTS)}."
             )
         name = task.model_spec.signature_name
-        found = RESULTS[task.method_name](held, name, examples)
+        found = RESULTS[task.method_name](call, name, examples)
         result = response.results.add()
-        name_model(result.model_spec, task.model_spec.name, held, name)
+        name_model(result.model_spec, task.model_spec.name, call, name)
         if task.method_name == CLASSIFY:
             result.classification_result.CopyFrom(found)
         else:
@@ -98,11 +98,11 @@ def infer(held: Version, tasks: Any, examples: list[bytes]) -> Any:
     return response
 
 
-def name_model(spec: Any, model: str, held: Version, signature: str) -> None:
+def name_model(spec: Any, model: str, call: Call, signature: str) -> None:
     """Says in an answer what has answered."""
     spec.name = model
-    spec.version.value = held.number
-    spec.signature_name = held.loaded.signature(signature).name
+    spec.version.value = call.number
+    spec.signature_name = call.loaded.signature(signature).name
 
 
 class JsonExamples(NamedTuple):
@@ -138,14 +138,12 @@ def json_of(result: Any) -> bytes:
     return json.dumps({"results": rows}).encode()
 
 
-def _call(
-    loaded: LoadedModel, name: str, method: str, examples: list[bytes]
-) -> tuple[Signature, Arrays]:
-    signature = loaded.signature(name)
-    found = loaded.signature_defs[signature.name].method_name
+def _call(call: Call, name: str, method: str, examples: list[bytes]) -> tuple[Signature, Arrays]:
+    signature = call.loaded.signature(name)
+    found = call.loaded.signature_defs[signature.name].method_name
     if found != method:
         raise invalid(f"signature {signature.name} has the method {found}; it has to be {method}.")
-    return signature, signature({_INPUT: np.array(examples, object)})
+    return signature, call.step(signature, {_INPUT: np.array(examples, object)})
 
 
 def _unfit(

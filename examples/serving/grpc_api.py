@@ -25,8 +25,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
 from kserve_messages import SERVICE
 from model_config import configs_of
-from model_versions import Model, Version
-from predict_calls import Calls
+from model_versions import Model
+from predict_calls import Call, Calls
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid
 from tensor_protos import array_of
@@ -41,6 +41,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
+_SERVICE = "tensorflow.serving.PredictionService"
 _MOST_STREAMS = 1024
 # A connection without calls gives up its place; clients open another when they need it.
 _IDLE_SECONDS = 300
@@ -70,21 +71,30 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """Calls a signature."""
         spec = request.model_spec
 
-        def work(held: Version) -> Any:
-            signature = held.loaded.signature(spec.signature_name)
+        def work(call: Call) -> Any:
+            signature = call.loaded.signature(spec.signature_name)
             signature.check_names(set(request.inputs))
-            results = signature(
-                {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
-            )
+            arrays = {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
+            results = call.step(signature, arrays)
             chosen = signature.chosen(results, request.output_filter, "output_filter")
             response = predict_pb2.PredictResponse()
-            example_calls.name_model(response.model_spec, spec.name, held, spec.signature_name)
+            example_calls.name_model(response.model_spec, spec.name, call, spec.signature_name)
             for name, array in chosen.items():
                 response.outputs[name].CopyFrom(tf.make_tensor_proto(array))
+            call.log("predict_log", lambda _: (request, response))
             return response
 
-        seconds = context.time_remaining()
-        return await self._calls.predict(spec.name, version_of(spec), work, seconds)
+        return await self._predict("Predict", spec, work, context)
+
+    async def _predict(
+        self, method: str, spec: Any, work: Callable[[Call], Any], context: Any
+    ) -> Any:
+        seconds, origin = (
+            context.time_remaining(),
+            self._calls.grpc_origin(context, _SERVICE, method),
+        )
+        name, version = spec.name, version_of(spec)
+        return await self._calls.predict(name, version, work, seconds, method, origin)
 
     @_answered
     async def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -102,14 +112,14 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         spec = request.model_spec
         result = example_calls.classify if method == "Classify" else example_calls.regress
 
-        def work(held: Version) -> Any:
+        def work(call: Call) -> Any:
             examples = example_calls.serialized(request.input)
-            response.result.CopyFrom(result(held, spec.signature_name, examples))
-            example_calls.name_model(response.model_spec, spec.name, held, spec.signature_name)
+            response.result.CopyFrom(result(call, spec.signature_name, examples))
+            example_calls.name_model(response.model_spec, spec.name, call, spec.signature_name)
+            call.log(f"{method.lower()}_log", lambda _: (request, response))
             return response
 
-        seconds = context.time_remaining()
-        return await self._calls.predict(spec.name, version_of(spec), work, seconds, method)
+        return await self._predict(method, spec, work, context)
 
     @_answered
     async def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -121,12 +131,13 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         if any(spec.name != name or version_of(spec) != version for spec in specs):
             raise invalid("the tasks are not all of one model and one version.")
 
-        def work(held: Version) -> Any:
+        def work(call: Call) -> Any:
             examples = example_calls.serialized(request.input)
-            return example_calls.infer(held, request.tasks, examples)
+            response = example_calls.infer(call, request.tasks, examples)
+            call.log("multi_inference_log", lambda _: (request, response))
+            return response
 
-        seconds = context.time_remaining()
-        return await self._calls.predict(name, version, work, seconds, "MultiInference")
+        return await self._predict("MultiInference", specs[0], work, context)
 
     @_answered
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -319,8 +330,7 @@ class GrpcServer:
 
     async def start(self) -> None:
         """Begins to answer; OSError if the installed grpcio does not fit."""
-        of_serving = "tensorflow.serving"
-        for service in (f"{of_serving}.PredictionService", f"{of_serving}.ModelService", SERVICE):
+        for service in (_SERVICE, "tensorflow.serving.ModelService", SERVICE):
             await self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
         await start(self._server)
         if self._served is not None:
@@ -343,7 +353,18 @@ class GrpcServer:
         for name, share in options.share.items():
             self._front.share(name, share)
         models.tell_names = self._front.name_models
+        if self._calls.traces is not None:
+            self._front.trace()
+        models.tell_change = self._share_calls
+        self._share_calls()
         self.address = f"{host}:{self._front.port}"
+
+    def _share_calls(self) -> None:
+        """Tells the front which share of each model's calls Python has to see."""
+        if self._front is not None:
+            models = self._calls.models
+            for name in models.names:
+                self._front.sample(name, self._calls.share(models.config(name)))
 
     async def ended(self) -> None:
         """Returns when the server accepts no more calls, whether it was told to or has failed."""

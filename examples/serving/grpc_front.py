@@ -145,6 +145,14 @@ class Front:
         """Limits a model from now on, and has calls of the highest priority go first."""
         self.say(f"share {model} {share.steps} {share.queue} {share.priority}")
 
+    def sample(self, model: str, share: float) -> None:
+        """Has it pass a share of a model's calls to Python, with the metadata x-sampled."""
+        self.say(f"sample {model} {share:.9g}")
+
+    def trace(self) -> None:
+        """Has it pass to Python the calls whose `traceparent` says that they are sampled."""
+        self.say("trace 1")
+
     def figures(self) -> Figures:
         """What it says now; if it has ended, what it has said last, without calls that are open."""
         with self._lock:

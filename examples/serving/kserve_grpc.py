@@ -13,8 +13,8 @@ import rest_json
 from kserve_messages import MESSAGES, SERVICE
 from kserve_tensors import DTYPES, SIGNATURE_PARAMETER, Input
 from loaded_model import Arrays
-from model_versions import Version
-from predict_calls import Calls, version_number
+from predict_calls import Call, Calls, version_number
+from request_log import predict_messages
 from serving_error import ServingError, invalid
 
 # Values that are converted at once: other threads wait for Python's lock meanwhile.
@@ -87,15 +87,17 @@ class _Service:
             return MESSAGES["ModelMetadataResponse"](**found)
 
     async def model_infer(self, request: Any, context: Any) -> Any:
-        def work(held: Version) -> Any:
-            signature = held.loaded.signature(_signature_name(request))
+        def work(call: Call) -> Any:
+            signature = call.loaded.signature(_signature_name(request))
             arrays = kserve_tensors.arrays_of(signature, _inputs(request), self._most_bytes)
-            results = signature(arrays)
             wanted = [output.name for output in request.outputs]
-            return _response(request, held, signature.chosen(results, wanted, "outputs"))
+            chosen = signature.chosen(call.step(signature, arrays), wanted, "outputs")
+            call.log("predict_log", lambda spec: predict_messages(spec, arrays, chosen, wanted))
+            return _response(request, call, chosen)
 
         version, seconds = version_number(request.model_version), context.time_remaining()
-        return await self._calls.predict(request.model_name, version, work, seconds, "ModelInfer")
+        method, origin = "ModelInfer", self._calls.grpc_origin(context, SERVICE, "ModelInfer")
+        return await self._calls.predict(request.model_name, version, work, seconds, method, origin)
 
 
 def _succeeds(check: Callable[[], None]) -> bool:
@@ -155,10 +157,10 @@ def _typed_values(contents: Any) -> Callable[[Input, int], Any]:
     return values
 
 
-def _response(request: Any, held: Version, results: Arrays) -> Any:
+def _response(request: Any, call: Call, results: Arrays) -> Any:
     """The answer: in `contents` if the request's values are, and raw otherwise."""
     response = MESSAGES["ModelInferResponse"](
-        model_name=request.model_name, model_version=str(held.number), id=request.id
+        model_name=request.model_name, model_version=str(call.number), id=request.id
     )
     outputs = [
         response.outputs.add(

@@ -15,7 +15,8 @@ from typing import Any
 import kserve_tensors
 import numpy as np
 from kserve_tensors import DTYPES, SIGNATURE_PARAMETER, Input
-from model_versions import Version
+from predict_calls import Call
+from request_log import predict_messages
 from rest_calls import RestCalls, answered, json_response, version_of
 from rest_json import array_of, object_of, text_of
 from serving_error import invalid
@@ -67,12 +68,13 @@ def routes(rest_calls: RestCalls) -> list[Route]:
 
 
 def _infer(
-    model: str, header_length: str | None, body: bytes, most_bytes: int, held: Version
+    model: str, header_length: str | None, body: bytes, most_bytes: int, call: Call
 ) -> Response:
     asked = _Request(header_length, body, most_bytes)
-    signature = held.loaded.signature(asked.signature)
-    results = signature(kserve_tensors.arrays_of(signature, asked.inputs, most_bytes))
-    chosen = signature.chosen(results, asked.outputs, "outputs")
+    signature = call.loaded.signature(asked.signature)
+    arrays = kserve_tensors.arrays_of(signature, asked.inputs, most_bytes)
+    chosen = signature.chosen(call.step(signature, arrays), asked.outputs, "outputs")
+    call.log("predict_log", lambda spec: predict_messages(spec, arrays, chosen, [*asked.outputs]))
     outputs, parts = [], []
     for name, array in chosen.items():
         fields = {
@@ -86,7 +88,7 @@ def _infer(
             outputs.append(json.dumps(fields))
         else:
             outputs.append(f'{json.dumps(fields)[:-1]}, "data": {_data_of(array, name)}}}')
-    said = {"model_name": model, "model_version": str(held.number), **asked.id}
+    said = {"model_name": model, "model_version": str(call.number), **asked.id}
     head = f'{json.dumps(said)[:-1]}, "outputs": [{", ".join(outputs)}]}}'.encode()
     if not parts:
         return Response(head, media_type="application/json")

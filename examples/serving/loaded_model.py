@@ -17,7 +17,7 @@ from tensorflow.python.multistream.serving import served_models
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import prediction_log_pb2
 
-_TAG = "serve"
+TAG = "serve"
 # A step is recorded when two like it have run on its group.
 _WARM_UP_CALLS = 3
 _WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
@@ -125,11 +125,11 @@ class LoadedModel:
         self._folder = folder
         self._batch_sizes = batch_sizes
         graphs = loader_impl.parse_saved_model(str(folder)).meta_graphs
-        served = [graph for graph in graphs if _TAG in graph.meta_info_def.tags]
+        served = [graph for graph in graphs if TAG in graph.meta_info_def.tags]
         if not served:
-            raise ValueError(f"{folder} has no graph with the tag {_TAG!r}")
+            raise ValueError(f"{folder} has no graph with the tag {TAG!r}")
         with tf.device(device):
-            self._model = tf.saved_model.load(str(folder), tags=[_TAG])
+            self._model = tf.saved_model.load(str(folder), tags=[TAG])
         self.signatures = {
             name: Signature(name, function, device, lock_free, most_bytes, batch_sizes)
             for name, function in self._model.signatures.items()

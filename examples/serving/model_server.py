@@ -30,6 +30,7 @@ from http_guard import HttpServer
 from loaded_model import LoadedModel
 from models import Models
 from predict_calls import Calls
+from request_log import RequestLog
 from request_memory import RequestMemory
 from rest_api import RestApi
 from server_metrics import ServerMetrics
@@ -38,6 +39,8 @@ from serving_error import ServingError
 
 _END_SECONDS = 5.0  # for steps that were cancelled
 _SEND_SECONDS = 1.0  # for the last answers
+_LOG_SECONDS = 5.0  # for the last logs of requests, and for the last traces
+_LOGGED_REQUESTS = 4  # times --max-request-mb that calls which wait to be logged may take
 
 
 def _loaded_models(
@@ -72,7 +75,13 @@ async def _serve(
 ) -> None:
     """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
-    calls = Calls(models, queue, metrics, options.call_timeout)
+    request_log = metrics.request_log = RequestLog(_LOGGED_REQUESTS * options.most_bytes)
+    traces = None
+    if options.otlp_endpoint is not None:
+        from tracing import Traces  # noqa: PLC0415 (its packages are optional)
+
+        traces = Traces(options.otlp_endpoint, options.trace_rate)
+    calls = Calls(models, queue, metrics, options.call_timeout, request_log, traces)
     memory = RequestMemory(options.most_bytes)
     grpc_server = GrpcServer(calls, memory, options, served)
     http_server = HttpServer(RestApi(calls, memory, options).application, options)
@@ -100,6 +109,9 @@ async def _serve(
         grpc_server.sent(max(until, time.monotonic() + _SEND_SECONDS)), http_server.stop(until)
     )
     all_ended = await asyncio.to_thread(models.stop, _END_SECONDS) and all_ended
+    for what, of_calls in (("requests were logged", request_log), ("traces were sent", traces)):
+        if of_calls and not await asyncio.to_thread(of_calls.close, _LOG_SECONDS):
+            logging.warning("not all sampled %s within %s s", what, _LOG_SECONDS)
     answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses().items()))
     logging.info("calls answered: %s", answered or "none")
     if not all_ended:

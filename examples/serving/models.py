@@ -32,6 +32,7 @@ class Models:
     ) -> None:
         # What is told the names of all models that have been served, before there are new ones.
         self.tell_names: Callable[[Sequence[str]], None] = lambda names: None
+        self.tell_change: Callable[[], None] = lambda: None  # what is told of each change
         self.names: list[str] = []
         self._load = load
         self._front = front
@@ -54,6 +55,11 @@ class Models:
             return self._models[name]
         except KeyError:
             raise not_found(f"model {name[:200]!r} is not served.") from None
+
+    def config(self, name: str) -> ModelConfig | None:
+        """How a model is served; None if none of this name is."""
+        model = self._models.get(name)
+        return None if model is None else model.config
 
     def known(self, name: str) -> Model:
         """As `model`, and also one that is being loaded, or is gone and has calls in flight."""
@@ -87,12 +93,16 @@ class Models:
                 raise
             self.names = sorted({*self.names, *configs})
             self.tell_names(self.names)
-            for name, versions in prepared.items():
-                models[name].adopt(configs[name], versions)
+            for name, config in configs.items():
+                if name in prepared:
+                    models[name].adopt(config, prepared[name])
+                else:
+                    models[name].config = config  # the same versions, perhaps another log
             gone = {n: model for n, model in before.items() if n not in models}
             self._models, self._others = models, {**leaving, **gone}
             for model in gone.values():
                 model.close()
+            self.tell_change()
             logging.info("models that are served: %s", ", ".join(models) or "none")
 
     def _prepared(

@@ -5,16 +5,23 @@
 
 import asyncio
 import contextlib
+import random
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import grpc
 from call_queue import CallQueue
+from loaded_model import Arrays, LoadedModel, Signature
+from model_config import LogConfig, ModelConfig
 from model_versions import Version
 from models import Models
+from request_log import Entry, Messages, RequestLog, size_of
 from server_metrics import ServerMetrics
 from serving_error import ServingError, error_of, not_found
+
+if TYPE_CHECKING:  # its packages are optional
+    from tracing import CallSpan, Traces
 
 _T = TypeVar("_T")
 # gRPC cancels a call when its deadline is up by gRPC's clock, which can be a moment before ours.
@@ -22,14 +29,96 @@ _CLOCKS_DIFFER = 0.1
 _DRAIN_SECONDS = 0.5  # at least, for clients to hear that the server stops
 
 
-class Calls:
-    """Answers calls of models, none of which takes longer than `most_seconds`."""
+class Origin(NamedTuple):
+    """How a call has come.
+
+    `sampled` says whether a front has drawn the call (Front.sample), None that no front has drawn.
+    `headers` are the client's, and the span of the call has the `name` and the `attributes`.
+    """
+
+    name: str
+    attributes: Mapping[str, str]
+    headers: Mapping[str, str]
+    sampled: bool | None = None
+
+
+_SAMPLED = "x-sampled"
+_NOWHERE = Origin("", {}, {})
+
+
+class Call:
+    """A call that runs: the version that it holds, and what its log and its span tell of it."""
 
     def __init__(
-        self, models: Models, queue: CallQueue, metrics: ServerMetrics, most_seconds: float
+        self, model: str, version: Version, log: LogConfig | None, span: "CallSpan | None"
+    ) -> None:
+        self.entry: Entry | None = None
+        self._model = model
+        self._version = version
+        self._log = log
+        self._span = span
+        self._signature = ""  # the first one that was called
+        self._bytes = 0
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """The model that the version has loaded."""
+        loaded: LoadedModel = self._version.loaded
+        return loaded
+
+    @property
+    def number(self) -> int:
+        """The version's number."""
+        number: int = self._version.number
+        return number
+
+    def run(self, work: Callable[["Call"], _T]) -> _T:
+        """Makes the answer by `work`, on a thread of the call's."""
+        if self._span is not None:
+            self._span.runs()
+        return work(self)
+
+    def step(self, signature: Signature, arrays: Arrays) -> Arrays:
+        """Calls a signature of the model."""
+        self._signature = self._signature or signature.name
+        if self._span is None:
+            results = signature(arrays)
+        else:
+            with self._span.step(signature.name):
+                results = signature(arrays)
+        if self._log is not None:
+            self._bytes += size_of(arrays) + size_of(results)
+        return results
+
+    def log(self, kind: str, messages: Messages) -> None:
+        """Says what is logged of the call if it is sampled: a field of PredictionLog, its messages.
+
+        The messages must not hold the model, which may be dropped before they are made.
+        """
+        if self._log is not None:
+            of_model = (self._model, self.number, self._signature)
+            self.entry = Entry(*of_model, self._log, kind, self._bytes, messages, time.time())
+
+
+class Calls:
+    """Answers calls of models, none of which takes longer than `most_seconds`.
+
+    Those that are sampled are given to `request_log` and `traces`, if there are such.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        queue: CallQueue,
+        metrics: ServerMetrics,
+        most_seconds: float,
+        request_log: RequestLog | None = None,
+        traces: "Traces | None" = None,
     ) -> None:
         self.models = models
         self.metrics = metrics
+        self.traces = traces
+        self._request_log = request_log
         self._queue = queue
         self._most_seconds = most_seconds
         self._draining = False
@@ -79,24 +168,59 @@ class Calls:
             self.metrics.python_in_flight -= 1
             self.metrics.answered(known, method, status, time.monotonic() - began)
 
+    def grpc_origin(self, context: Any, service: str, method: str) -> Origin:
+        """How a call has come by gRPC."""
+        has_front = self.metrics.front is not None
+        if self.traces is None and not has_front:
+            return _NOWHERE
+        headers = dict(context.invocation_metadata())
+        # A front takes the header from what clients send; without a front anybody may send it.
+        drawn = headers.get(_SAMPLED) if has_front else None
+        sampled = None if drawn is None else drawn == "1"
+        attributes = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
+        return Origin(f"{service}/{method}", attributes, headers, sampled)
+
+    def share(self, config: ModelConfig | None) -> float:
+        """The share of a model's calls that Python has to see: the larger of two rates."""
+        of_log = config.log.rate if config is not None and config.log is not None else 0.0
+        return max(of_log, self.traces.rate if self.traces is not None else 0.0)
+
     async def predict(
         self,
         name: str,
         version: int | str | None,
-        work: Callable[[Version], _T],
+        work: Callable[[Call], _T],
         seconds: float | None = None,
         method: str = "Predict",
+        origin: Origin = _NOWHERE,
     ) -> _T:
         """Makes the answer by `work` with a version (Model.acquire), within `seconds`."""
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
-        with self.counted(name, method, deadline):
+        config = self.models.config(name)
+        # Of the calls that a front has drawn by the larger of two rates, these are the same shares
+        # of all calls.
+        draw = random.random() * (self.share(config) if origin.sampled else 1.0)
+        if origin.sampled is False:
+            draw = 1.0
+        log = config.log if config is not None else None
+        if log is not None and draw >= log.rate:
+            log = None
+        span = None
+        if self.traces is not None:
+            span = self.traces.begin(origin, draw, name)
+        with span or contextlib.nullcontext(), self.counted(name, method, deadline):
             self.refuse_if_draining()
             model = self.models.model(name)
             held = model.acquire(version)
+            call = Call(name, held, log, span)
+            if span is not None:
+                span.waits(held.number)
             done: _T = await self._queue.run(
-                lambda: work(held), deadline, lambda: model.release(held)
+                lambda: call.run(work), deadline, lambda: model.release(held)
             )
+            if self._request_log is not None and call.entry is not None:
+                self._request_log.offer(call.entry)
             return done
 
 

@@ -12,8 +12,8 @@ import prometheus_client
 from example_calls import JsonExamples, classify, json_of, regress
 from google.protobuf import json_format
 from grpc_api import metadata, status
-from model_versions import Version
-from predict_calls import Calls
+from predict_calls import Call, Calls
+from request_log import examples_messages, predict_messages
 from request_memory import RequestMemory
 from rest_calls import RestCalls, Work, answered, error_response, json_response, version_of
 from rest_json import PredictRequest, answer
@@ -25,20 +25,27 @@ from starlette.routing import Route
 from tensorflow_serving.apis import get_model_metadata_pb2
 
 
-def _predict(body: bytes, most_bytes: int, held: Version) -> Response:
+def _predict(body: bytes, most_bytes: int, call: Call) -> Response:
     asked = PredictRequest(body, most_bytes)
-    signature = held.loaded.signature(asked.signature)
-    return _json(answer(asked, signature(asked.arrays(signature))))
+    signature = call.loaded.signature(asked.signature)
+    arrays = asked.arrays(signature)
+    results = call.step(signature, arrays)
+    call.log("predict_log", lambda spec: predict_messages(spec, arrays, results))
+    return _json(answer(asked, results))
 
 
-def _classify(body: bytes, most_bytes: int, held: Version) -> Response:
+def _classify(body: bytes, most_bytes: int, call: Call) -> Response:
     asked = JsonExamples.of(body, most_bytes)
-    return _json(json_of(classify(held, asked.signature, asked.examples)))
+    result = classify(call, asked.signature, asked.examples)
+    call.log("classify_log", lambda spec: examples_messages(spec, asked.examples, result))
+    return _json(json_of(result))
 
 
-def _regress(body: bytes, most_bytes: int, held: Version) -> Response:
+def _regress(body: bytes, most_bytes: int, call: Call) -> Response:
     asked = JsonExamples.of(body, most_bytes)
-    return _json(json_of(regress(held, asked.signature, asked.examples)))
+    result = regress(call, asked.signature, asked.examples)
+    call.log("regress_log", lambda spec: examples_messages(spec, asked.examples, result))
+    return _json(json_of(result))
 
 
 def _json(body: bytes) -> Response:

@@ -11,15 +11,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-from model_versions import Version
-from predict_calls import Calls, version_number
+from predict_calls import Call, Calls, Origin, version_number
 from request_memory import RequestMemory
 from serving_error import ServingError, too_large
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 _Handler = Callable[[Request], Awaitable[Response]]
-Work = Callable[[bytes, int, Version], Response]
+Work = Callable[[bytes, int, Call], Response]
 
 
 class RestCalls:
@@ -32,7 +31,7 @@ class RestCalls:
         self._read_seconds = options.read_timeout
 
     async def infer(self, request: Request, method: str, work: Work) -> Response:
-        """Answers by `work` with the body, the most bytes of its values, and the version."""
+        """Answers by `work` with the body, the most bytes of its values, and the call."""
         with self._memory.of_request() as read:
             name, version = request.path_params["name"], version_of(request)
             try:
@@ -43,7 +42,9 @@ class RestCalls:
                 )
 
             done = functools.partial(work, body, self._most_bytes)
-            call = asyncio.ensure_future(self.calls.predict(name, version, done, method=method))
+            call = asyncio.ensure_future(
+                self.calls.predict(name, version, done, method=method, origin=_origin(request))
+            )
             gone = asyncio.ensure_future(_until_gone(request))
             try:
                 await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -74,6 +75,16 @@ class RestCalls:
                 raise too_large(f"the body is {says}")
             chunks.append(chunk)
         return b"".join(chunks)
+
+
+def _origin(request: Request) -> Origin:
+    route = request.scope["route"].path
+    attributes = {
+        "http.request.method": request.method,
+        "http.route": route,
+        "url.path": request.url.path,
+    }
+    return Origin(f"{request.method} {route}", attributes, request.headers)
 
 
 async def _until_gone(request: Request) -> None:

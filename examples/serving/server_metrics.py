@@ -15,6 +15,7 @@ from call_queue import CallQueue
 from grpc_front import SECONDS, Figures, Front
 from model_versions import Model, State
 from prometheus_client import core
+from request_log import RequestLog
 
 # Field of tf.cuda.stream_stats(), whether it only grows, and what it is.
 _GROUP_FIGURES = (
@@ -55,6 +56,7 @@ class ServerMetrics:
         self.registry = prometheus_client.CollectorRegistry()
         self.python_in_flight = 0  # calls that Python has and has not answered
         self.front: Front | None = None
+        self.request_log: RequestLog | None = None
         self._queue = queue
         self._models = models
         self._answered: dict[_Labels, _Histogram] = collections.defaultdict(_Histogram)
@@ -132,6 +134,8 @@ class ServerMetrics:
                     failed.add_metric((model.name, str(version.number)), 1)
         yield served
         yield failed
+        if self.request_log is not None:
+            yield from self._of_log(self.request_log)
         groups = tf.cuda.stream_stats()
         for field, grows, what in _GROUP_FIGURES:
             kind = core.CounterMetricFamily if grows else core.GaugeMetricFamily
@@ -167,6 +171,22 @@ class ServerMetrics:
             seconds.add_metric(labels, buckets, histogram.sum)
         yield calls
         yield seconds
+
+    def _of_log(self, log: RequestLog) -> Iterator[Any]:
+        logged = core.CounterMetricFamily(
+            "model_server_requests_logged", "Requests that were logged.", labels=("model",)
+        )
+        for model, count in list(log.logged.items()):
+            logged.add_metric((model,), count)
+        dropped = core.CounterMetricFamily(
+            "model_server_requests_log_dropped",
+            "Sampled requests that were not logged, as the queue was full, or by an error.",
+            labels=("model", "reason"),
+        )
+        for labels, count in list(log.dropped.items()):
+            dropped.add_metric(labels, count)
+        yield logged
+        yield dropped
 
     def describe(self) -> list[Any]:
         """Says nothing, so that registering does not ask for the figures."""

@@ -4,16 +4,21 @@
 """The command line of the model server."""
 
 import argparse
+import importlib
 import math
 import os
 import pathlib
 import ssl
+import urllib.parse
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import batching
 from batching import MOST_ROWS
 from grpc_front import Share
-from model_config import NAME, NAME_SAYS
+from model_config import NAME, NAME_SAYS, why_not_prefix
+
+_TRACING_PACKAGES = "examples/serving/requirements-tracing.txt"
 
 
 def _number(
@@ -60,6 +65,26 @@ def _share(text: str) -> tuple[str, Share]:
             "steps are 1 or more, queue is 0 or more"
         )
     return name, Share(**values)
+
+
+def _prefix(text: str) -> str:
+    why = why_not_prefix(text)
+    if why:
+        raise argparse.ArgumentTypeError(f"{text!r} {why}")
+    return text
+
+
+def _collector(text: str) -> str:
+    url = urllib.parse.urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise argparse.ArgumentTypeError(f"{text!r} is not http://HOST:PORT or https://HOST:PORT")
+    try:
+        importlib.import_module("tracing")
+    except ImportError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} needs more packages: pip install -r {_TRACING_PACKAGES} ({error})"
+        ) from error
+    return text
 
 
 def _program(text: str) -> str:
@@ -112,6 +137,41 @@ def _add_shared_steps(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+
+
+def _add_sampling(add: Callable[..., Any]) -> None:
+    share = _number(float, 0, 1)
+    add(
+        "--request-log",
+        type=_prefix,
+        metavar="PREFIX",
+        help="log some calls of the models of --model, as PredictionLog messages in files of "
+        "TFRecords, PREFIX.NAME.TIME.PROCESS",
+    )
+    add(
+        "--request-log-rate",
+        type=share,
+        default=0.01,
+        metavar="SHARE",
+        help="the share of calls that --request-log logs, 0 to 1",
+    )
+    add(
+        "--otlp-endpoint",
+        type=_collector,
+        metavar="URL",
+        help="send OpenTelemetry traces of some calls to this collector, by OTLP over gRPC; needs "
+        f"{_TRACING_PACKAGES}",
+    )
+    add(
+        "--trace-rate",
+        type=share,
+        default=0.01,
+        metavar="SHARE",
+        help="the share of calls without a traceparent that --otlp-endpoint traces, 0 to 1",
+    )
+
+
+def _batching(options: argparse.Namespace, parser: argparse.ArgumentParser) -> batching.Batching:
     given = (options.max_batch, options.batch_timeout_us, options.batch_steps)
     options.batching = batching.batching(*given)
     if options.batching_parameters_file is not None:
@@ -231,6 +291,36 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "implies --lock-free",
     )
     _add_shared_steps(parser)
+
+
+    add(
+        "--max-batch",
+        type=_number(int, 1, MOST_ROWS),
+        default=1,
+        metavar="ROWS",
+        help="have the calls of a signature whose rows are independent share steps of at most so "
+        "many rows; needs --front",
+    )
+    add(
+        "--batch-timeout-us",
+        type=_number(int, 0, 10**7),
+        default=0,
+        help="the longest that a call waits for others to share its step, in microseconds; it "
+        "does not wait if no step of its signature runs",
+    )
+    add(
+        "--batch-steps",
+        type=_number(int, 1, 4096),
+        default=4,
+        help="steps of a signature that run at once, if calls share steps",
+    )
+    add(
+        "--batching-parameters-file",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="TensorFlow Serving's file of batching parameters, instead of these options",
+    )
+    _add_sampling(add)
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
     if not options.model and options.model_config_file is None:

@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -262,6 +263,39 @@ model_server.main()
         if not self.has_ended():
             os.kill(self.pid, signal.SIGKILL)
         self.status()
+
+
+class FakeFront:
+    """A program that stands for a front and answers no calls; it writes down what it is told.
+
+    `program` is for --front. `said` has the lines after the server's start, without questions.
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.program = folder / "front"
+        self._heard = folder / "heard"
+        self.program.write_text(f"""#!{sys.executable}
+import socket, sys
+options = dict(option[2:].split("=", 1) for option in sys.argv[1:])
+control = socket.socket(fileno=int(options["control"]))
+with open({str(self._heard)!r}, "w", buffering=1) as heard:
+    print(options["python"], file=heard)
+    control.sendall(b"listening 1\\n")
+    for line in control.makefile():
+        if line == "stats\\n":
+            control.sendall(b'{{"answers": [], "unsent": 0}}\\n')
+        else:
+            print(line, end="", file=heard)
+""")
+        self.program.chmod(0o755)
+
+    def said(self) -> list[str]:
+        """What it was told, line by line."""
+        return self._heard.read_text().splitlines()[1:]
+
+    def channel(self) -> Any:
+        """A channel to the server in Python, as a front has it."""
+        return grpc.insecure_channel(self._heard.read_text().splitlines()[0])
 
 
 @contextlib.contextmanager

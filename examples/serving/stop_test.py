@@ -168,6 +168,8 @@ def test_port_that_is_taken_is_named(server: Server) -> None:
         ("--model=toy=. --model=toy=.", "a name is given twice"),
         ("--model=toy=. --threads=0", "'0' is not a number from 1"),
         ("--model=toy=. --front=x", "x is not a program; scripts/build_front.sh builds it"),
+        ("--model=toy=. --request-log=/none/x", "'/none/x' is not in a folder of the server's ma"),
+        ("--model=toy=. --request-log-rate=2", "'2' is not a number from 0 to 1"),
         ("--model=toy=. --tls-key=x", "have to be given together"),
         ("--model=toy=. --tls-key=x --tls-certificate=y", "No such file"),
     ],

@@ -28,8 +28,12 @@ void Samples::SetShare(const std::string& model, double share) {
   any_ = !shares_.empty();
 }
 
-bool Samples::Take(const std::string& model, std::string_view traceparent) {
-  if (traced_ && IsTraced(traceparent)) return true;
+Samples::Sample Samples::Take(const std::string& model,
+                              std::string_view traceparent) {
+  return {Draw(model), traced_ && IsTraced(traceparent)};
+}
+
+bool Samples::Draw(const std::string& model) {
   if (!any_) return false;
   double share = 0;
   {

@@ -24,10 +24,17 @@ class Samples {
   // From now on, whether calls that their clients trace are sampled.
   void SetTraced(bool traced) { traced_ = traced; }
 
-  // Whether to sample a call; `traceparent` is of its metadata, or empty.
-  bool Take(const std::string& model, std::string_view traceparent);
+  struct Sample {
+    bool drawn;   // the call is of the share
+    bool traced;  // its client traces it
+  };
+  // Draws whether a call is of its model's share. `traceparent` is of the
+  // call's metadata, or empty.
+  Sample Take(const std::string& model, std::string_view traceparent);
 
  private:
+  bool Draw(const std::string& model);
+
   std::atomic<bool> traced_{false};
   std::atomic<bool> any_{false};  // a share is above 0
   std::mutex mutex_;

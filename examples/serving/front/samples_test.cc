@@ -17,34 +17,34 @@ std::string Traceparent(const std::string& flags) {
 
 TEST(SamplesTest, AShareOfAModelsCalls) {
   Samples samples;
-  EXPECT_FALSE(samples.Take("m", ""));
+  EXPECT_FALSE(samples.Take("m", "").drawn);
   samples.SetShare("m", 0.25);
   int taken = 0;
   for (int i = 0; i < 10000; ++i) {
-    taken += samples.Take("m", "");
-    EXPECT_FALSE(samples.Take("other", ""));
+    taken += samples.Take("m", "").drawn;
+    EXPECT_FALSE(samples.Take("other", "").drawn);
   }
   EXPECT_GT(taken, 2000);
   EXPECT_LT(taken, 3000);
   samples.SetShare("m", 1);
-  EXPECT_TRUE(samples.Take("m", ""));
+  EXPECT_TRUE(samples.Take("m", "").drawn);
   samples.SetShare("m", 0);
-  EXPECT_FALSE(samples.Take("m", ""));
+  EXPECT_FALSE(samples.Take("m", "").drawn);
 }
 
 TEST(SamplesTest, CallsThatTheirClientsTrace) {
   Samples samples;
-  EXPECT_FALSE(samples.Take("m", Traceparent("01")));
+  EXPECT_FALSE(samples.Take("m", Traceparent("01")).traced);
   samples.SetTraced(true);
   for (const char* flags : {"01", "03", "0f", "ff"}) {
-    EXPECT_TRUE(samples.Take("m", Traceparent(flags))) << flags;
+    EXPECT_TRUE(samples.Take("m", Traceparent(flags)).traced) << flags;
   }
   for (const char* flags : {"00", "02", "0e", "0", "0g", "0/"}) {
-    EXPECT_FALSE(samples.Take("m", Traceparent(flags))) << flags;
+    EXPECT_FALSE(samples.Take("m", Traceparent(flags)).traced) << flags;
   }
-  EXPECT_FALSE(samples.Take("m", ""));
+  EXPECT_FALSE(samples.Take("m", "").traced);
   samples.SetTraced(false);
-  EXPECT_FALSE(samples.Take("m", Traceparent("01")));
+  EXPECT_FALSE(samples.Take("m", Traceparent("01")).traced);
 }
 
 }  // namespace

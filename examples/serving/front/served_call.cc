@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
 // What Python is told beside the request: how the client traces the call, and
-// that the call is a sample.
+// whether the call is of the share of samples.
 constexpr char kTraceParent[] = "traceparent";
 constexpr char kTraceState[] = "tracestate";
 constexpr char kSampled[] = "x-sampled";
@@ -130,9 +130,11 @@ void ServedCall::OnReadDone(bool ok) {
     return;
   }
   RequestSpec spec = SpecOf(request);
-  if (service_->samples_->Take(spec.model, Metadata(kTraceParent))) {
-    AskPython(std::make_unique<grpc::ByteBuffer>(std::move(request)),
-              /*is_sample=*/true);
+  const Samples::Sample sample =
+      service_->samples_->Take(spec.model, Metadata(kTraceParent));
+  sampled_ = sample.drawn ? "1" : "0";
+  if (sample.drawn || sample.traced) {
+    AskPython(std::move(request));
     return;
   }
   const uint64_t number = service_->queue()->NextNumber();
@@ -163,13 +165,12 @@ std::string_view ServedCall::Metadata(const char* key) const {
   return {found->second.data(), found->second.size()};
 }
 
-void ServedCall::AskPython(std::unique_ptr<grpc::ByteBuffer> request,
-                           bool is_sample) {
+void ServedCall::AskPython(std::unique_ptr<grpc::ByteBuffer> request) {
   auto call = std::make_shared<PythonCall>(this, std::move(request));
   for (const char* key : {kTraceParent, kTraceState}) {
     call->AddMetadata(key, Metadata(key));
   }
-  if (is_sample) call->AddMetadata(kSampled, "1");
+  call->AddMetadata(kSampled, sampled_);
   bool cancelled = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -78,8 +78,7 @@ class ServedCall : public grpc::ServerGenericBidiReactor, public Call {
   void Send(grpc::ByteBuffer message);
 
  private:
-  void AskPython(std::unique_ptr<grpc::ByteBuffer> request,
-                 bool is_sample = false);
+  void AskPython(std::unique_ptr<grpc::ByteBuffer> request);
   // Of what the client sends beside the request; empty if it does not.
   std::string_view Metadata(const char* key) const;
   void OnReadDone(bool ok) override;
@@ -93,6 +92,7 @@ class ServedCall : public grpc::ServerGenericBidiReactor, public Call {
   bool counts_ = false;  // in Service::unsent
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
+  std::string_view sampled_;         // "1" or "0" for a call of Predict
   std::atomic<uint64_t> number_{0};  // in the queue
 
   std::mutex mutex_;  // OnCancel comes at any time
