@@ -136,9 +136,6 @@ def _add_shared_steps(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-
-
 def _add_sampling(add: Callable[..., Any]) -> None:
     share = _number(float, 0, 1)
     add(
@@ -171,7 +168,7 @@ def _add_sampling(add: Callable[..., Any]) -> None:
     )
 
 
-def _batching(options: argparse.Namespace, parser: argparse.ArgumentParser) -> batching.Batching:
+def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     given = (options.max_batch, options.batch_timeout_us, options.batch_steps)
     options.batching = batching.batching(*given)
     if options.batching_parameters_file is not None:
@@ -291,35 +288,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "implies --lock-free",
     )
     _add_shared_steps(parser)
-
-
-    add(
-        "--max-batch",
-        type=_number(int, 1, MOST_ROWS),
-        default=1,
-        metavar="ROWS",
-        help="have the calls of a signature whose rows are independent share steps of at most so "
-        "many rows; needs --front",
-    )
-    add(
-        "--batch-timeout-us",
-        type=_number(int, 0, 10**7),
-        default=0,
-        help="the longest that a call waits for others to share its step, in microseconds; it "
-        "does not wait if no step of its signature runs",
-    )
-    add(
-        "--batch-steps",
-        type=_number(int, 1, 4096),
-        default=4,
-        help="steps of a signature that run at once, if calls share steps",
-    )
-    add(
-        "--batching-parameters-file",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="TensorFlow Serving's file of batching parameters, instead of these options",
-    )
     _add_sampling(add)
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
     options = parser.parse_args(arguments)
