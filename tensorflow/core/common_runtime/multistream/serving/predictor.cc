@@ -7,10 +7,18 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow::multistream {
+namespace {
+
+const char* ScopeOf(const Predictor::Replica& replica) {
+  return replica.device.has_value() ? replica.device->c_str() : nullptr;
+}
+
+}  // namespace
 
 bool Predictor::Read(const PredictRequest& request,
                      std::vector<Tensor>* arguments) const {
@@ -23,7 +31,7 @@ bool Predictor::Read(const PredictRequest& request,
                                        });
     if (input == request.inputs.end() ||
         !ReadTensor(input->tensor,
-                    static_cast<DataType>(callable_->inputs()[i]),
+                    static_cast<DataType>(replicas_[0].callable->inputs()[i]),
                     inputs_[i].shape, most_bytes_, &(*arguments)[i])) {
       return false;
     }
@@ -58,7 +66,11 @@ void Predictor::Predict(absl::Span<const PredictRequest* const> requests,
   for (size_t i = 0; i < requests.size(); ++i) {
     if (Read(*requests[i], &calls[i].arguments)) plain.push_back(&calls[i]);
   }
-  callable_->CallTogether(device(), batch_sizes_, plain);
+  if (plain.empty()) return;
+  const int chosen = choice_ == nullptr ? 0 : choice_->Begin();
+  const Replica& replica = replicas_[chosen];
+  replica.callable->CallTogether(ScopeOf(replica), batch_sizes_, plain);
+  if (choice_ != nullptr) choice_->End(chosen);
   for (const BatchedCall* call : plain) {
     const size_t i = call - calls.data();
     answers[i] = Answer(*requests[i], version, *call);
@@ -76,7 +88,14 @@ absl::Status Predictor::MayShare() const {
       }
       if (input.shape.unknown_rank()) shape.AddDim(1);
     }
-    TF_RETURN_IF_ERROR(callable_->MayShare(device(), shapes, rows));
+    for (const Replica& replica : replicas_) {
+      const absl::Status may =
+          replica.callable->MayShare(ScopeOf(replica), shapes, rows);
+      if (may.ok()) continue;
+      if (choice_ == nullptr) return may;
+      return absl::Status(may.code(), absl::StrCat("on ", *replica.device, ": ",
+                                                   may.message()));
+    }
   }
   return absl::OkStatus();
 }
