@@ -176,11 +176,9 @@ import model_server
 {before}
 model_server.main()
 """
-        count = str(GROUPS)
+        given = {"TF_GPU_STREAM_GROUP_COUNT": str(GROUPS), **variables}
         thread = concurrent.futures.ThreadPoolExecutor(1)
-        self._process = thread.submit(
-            run_here, code, 3600, TF_GPU_STREAM_GROUP_COUNT=count, **variables
-        )
+        self._process = thread.submit(run_here, code, 3600, **given)
         thread.shutdown(wait=False)
         until(lambda: started.exists() and "." in started.read_text(), _START_SECONDS)
         self.pid = int(started.read_text()[:-1])
