@@ -12,7 +12,7 @@ with calls that share steps, whose answers may have other last bits.
 
 Prints a row for each model, setup and number of server processes: queries a second, latencies in
 milliseconds, CPU time of the servers for a query, the cores that all processes of the machine kept
-busy, how much of the time the GPU ran kernels, and wrong answers. Several servers share a GPU well
+busy, how much of the time the GPUs ran kernels, and wrong answers. Several servers share a GPU well
 if the daemon of MPS runs (nvidia-cuda-mps-control -d).
 
 Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing, and what
@@ -50,11 +50,11 @@ MODELS = (*(name for name, workload in WORKLOADS.items() if not workload.trainin
 START_SECONDS = 180
 GPU_BUSY = (
     *("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"),
-    *("--id=0", "--loop=1"),
+    "--loop=1",
 )
 COLUMNS = (
-    "model,setup,servers,groups,clients,rows,rate,queries_per_second,p50_ms,p99_ms,p999_ms,longest_ms,"
-    "cpu_us,cores_busy,gpu_busy_percent,calls,other_bits,wrong"
+    "model,setup,servers,devices,groups,clients,rows,rate,queries_per_second,p50_ms,p99_ms,p999_ms,"
+    "longest_ms,cpu_us,cores_busy,gpu_busy_percent,calls,other_bits,wrong"
 )
 
 
@@ -68,6 +68,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
     add("--clients", type=whole(1, 4096), default=16, help="connections, with a call each [16]")
     add("--threads", type=whole(1, 1024), default=16, help="of each server [16]")
+    add("--devices", type=whole(1, 64), default=1, help="GPUs of each server [1]")
     add(
         "--rate",
         type=whole(0, 10**6),
@@ -204,7 +205,11 @@ def load_servers(
         gpu = None
         with contextlib.suppress(OSError):
             gpu = stack.enter_context(
-                running(GPU_BUSY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                running(
+                    [*GPU_BUSY, f"--id={','.join(map(str, range(options.devices)))}"],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
             )
         for load in loads:
             assert load.stdin is not None
@@ -244,6 +249,7 @@ def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str
     """Starts servers and loads them; returns the figures of its row."""
     command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
     command += [f"--model=model={folder}/model", f"--threads={options.threads}"]
+    command += [f"--device=/GPU:{number}" for number in range(options.devices)]
     command += ["--lock-free"] if setup == "captured" else []
     command += [f"--front={FRONT}"] if setup in ("front", "batches") else []
     if setup == "batches":
@@ -280,7 +286,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 except RuntimeError as error:
                     print(f"error: {model}, {setup}: {error}", file=sys.stderr)
                     return 1
-                print(f"{model},{setup},{servers},{groups},{options.clients},{figures}", flush=True)
+                row = f"{model},{setup},{servers},{options.devices},{groups},{options.clients}"
+                print(f"{row},{figures}", flush=True)
                 other_bits, wrong = figures.split(",")[-2:]
                 status |= wrong != "0" or (setup != "batches" and other_bits != "0")
     return status

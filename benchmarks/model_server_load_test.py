@@ -90,7 +90,7 @@ def test_wrong_answers_are_an_error(
     monkeypatch.setattr(model_server_load.subprocess, "run", lambda *_, **__: None)
     monkeypatch.setattr(model_server_load, "run_setup", lambda *_: "0,0,100,1,2,3,4,5,6,7,8,0,1")
     assert model_server_load.main(SMALL) == 1
-    assert capsys.readouterr().out.endswith("mlp,front,1,2,2,0,0,100,1,2,3,4,5,6,7,8,0,1\n")
+    assert capsys.readouterr().out.endswith("mlp,front,1,1,2,2,0,0,100,1,2,3,4,5,6,7,8,0,1\n")
 
 
 def test_a_missing_load_program_is_named(

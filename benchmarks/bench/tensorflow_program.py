@@ -92,7 +92,7 @@ class _Copy:
             compute(
                 TensorFlowOps(False, False), weights, tf.constant(workload.inputs(spec.size, 1)[0])
             )
-        self._model = lambda x: compute(ops, weights, x)
+        self.model = lambda x: compute(ops, weights, x)
         self.variables = [w for w in weights.values.values() if isinstance(w, tf.Variable)]
         self._first = [v.numpy() for v in self.variables] if workload.training else []
         compiled = bool(spec.options.get("compiled"))
@@ -102,9 +102,9 @@ class _Copy:
         """A query: what the model makes of `x`, or the loss of a step of gradient descent."""
         with tf.device(self.device):
             if not self._trained:
-                return tf.identity(self._model(x))
+                return tf.identity(self.model(x))
             with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(self._model(x) - 0.5))
+                loss = tf.reduce_mean(tf.square(self.model(x) - 0.5))
             gradients = tape.gradient(loss, self.variables)
             for variable, gradient in zip(self.variables, gradients, strict=True):
                 if isinstance(gradient, tf.IndexedSlices):
@@ -188,7 +188,8 @@ def save(workload: Workload, size: str, folder: str) -> None:
 
     @tf.function(input_signature=[tf.TensorSpec([None, *x.shape[1:]], x.dtype, "x")])
     def serve(x: Any) -> Any:
-        return {"y": copy.compute(x)}
+        # Without a device of its own: a server has the model on several.
+        return {"y": tf.identity(copy.model(x))}
 
     module = tf.Module()
     module.variables_of_model, module.serve = copy.variables, serve

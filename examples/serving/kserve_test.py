@@ -21,6 +21,7 @@ from grpc_health.v1 import health_pb2
 from kserve_messages import MESSAGES
 from loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from serving_kit import ECHOED, Saved, Server, request
+from tensorflow.python.multistream.serving.served_models import Devices
 from tritonclient.grpc import service_pb2
 
 INFER = "/v2/models/toy/infer"
@@ -359,5 +360,5 @@ def test_result_that_is_one_string_is_an_array(tmp_path: pathlib.Path) -> None:
     model = tf.Module()
     model.one = tf.function(lambda: {"one": tf.constant(b"a\0")}, input_signature=[])
     tf.saved_model.save(model, str(tmp_path), signatures={DEFAULT_SIGNATURE: model.one})
-    found = LoadedModel(tmp_path, "/CPU:0").signature("")({})["one"]
+    found = LoadedModel(tmp_path, Devices(["/CPU:0"])).signature("")({})["one"]
     assert (found.shape, found.item()) == ((), b"a\0")

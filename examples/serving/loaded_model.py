@@ -3,6 +3,8 @@
 
 """One version of a model: a SavedModel in memory, its signatures, and its first calls."""
 
+import contextlib
+import itertools
 import logging
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -13,7 +15,8 @@ import tensorflow as tf
 from serving_error import invalid, not_found
 from tensor_protos import array_of
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow.python.multistream.serving import served_models
+from tensorflow.python.multistream.groups import pinned
+from tensorflow.python.multistream.serving.served_models import Devices, Predictor
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -29,31 +32,31 @@ Arrays = dict[str, Any]
 class Signature:
     """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable.
 
-    `most_bytes` is the limit of one input for `predictor`, and `batch_sizes` are its steps' rows.
+    Each of the devices has one of `functions`. `most_bytes` is the limit of one input for
+    `predictor`, and `batch_sizes` are its steps' rows.
     """
 
     def __init__(
         self,
         name: str,
-        function: Any,
-        device: str,
+        functions: Sequence[Any],
+        devices: Devices,
         lock_free: bool,
         most_bytes: int,
         batch_sizes: Sequence[int],
     ) -> None:
         self.name = name
-        self.inputs: dict[str, Any] = dict(sorted(function.structured_input_signature[1].items()))
-        self._function = function
-        self._device = device
-        self._arrays_function: Any = None
+        takes = functions[0].structured_input_signature[1]
+        self.inputs: dict[str, Any] = dict(sorted(takes.items()))
+        self._functions = functions
+        self._devices = devices
+        self._arrays_functions: Sequence[Any] = ()
         # For a front, which answers requests that are plain.
-        self.predictor: served_models.Predictor | None = None
+        self.predictor: Predictor | None = None
         if lock_free:
             try:
-                called = self._arrays_function = tf.cuda.serving_callable(function)
-                self.predictor = served_models.Predictor(
-                    called, name, device, most_bytes, batch_sizes
-                )
+                called = self._arrays_functions = [tf.cuda.serving_callable(x) for x in functions]
+                self.predictor = Predictor(called, name, devices, most_bytes, batch_sizes)
             except (TypeError, ValueError) as error:
                 logging.info("signature %s is not called in C++ alone: %s", name, error)
 
@@ -87,15 +90,21 @@ class Signature:
                 )
 
     def __call__(self, arrays: Arrays) -> Arrays:
-        """Calls the function, as one step on the stream group with the least to do."""
+        """Calls the function, as one step on the device and stream group with the least to do."""
+        with self._devices.chosen() as number:
+            return self.call_on(number, arrays)
+
+    def call_on(self, number: int, arrays: Arrays) -> Arrays:
+        """Calls the function on one of the devices."""
         self.check(arrays)
-        if self._arrays_function is not None:
-            with tf.device(self._device):
-                return dict(self._arrays_function(**arrays))
+        device = self._devices.names[number]
+        if self._arrays_functions:
+            with tf.device(device):
+                return dict(self._arrays_functions[number](**arrays))
         with tf.device("/CPU:0"):  # the step itself copies them to the GPU, on its own stream
             tensors = {n: tf.constant(x, self.inputs[n].dtype) for n, x in arrays.items()}
-        with tf.device(self._device):
-            results = self._function(**tensors)
+        with tf.device(device):
+            results = self._functions[number](**tensors)
             # Of a single string numpy() makes no array.
             return {n: np.asarray(x.numpy(), x.dtype.as_numpy_dtype) for n, x in results.items()}
 
@@ -112,27 +121,40 @@ class Signature:
 
 
 class LoadedModel:
-    """A SavedModel on a device; raises whatever TensorFlow raises if it cannot be loaded."""
+    """A SavedModel on each of some devices.
+
+    Raises what TensorFlow raises if it cannot be loaded; with several devices, a RuntimeError that
+    names the device.
+    """
 
     def __init__(
         self,
         folder: pathlib.Path,
-        device: str,
+        devices: Devices,
         lock_free: bool = False,
         most_bytes: int = 1 << 31,
         batch_sizes: Sequence[int] = (),
     ) -> None:
         self._folder = folder
+        self._devices = devices
         self._batch_sizes = batch_sizes
         graphs = loader_impl.parse_saved_model(str(folder)).meta_graphs
         served = [graph for graph in graphs if TAG in graph.meta_info_def.tags]
         if not served:
             raise ValueError(f"{folder} has no graph with the tag {TAG!r}")
-        with tf.device(device):
-            self._model = tf.saved_model.load(str(folder), tags=[TAG])
+        if len(devices.names) > 1:
+            _warn_of_gpus_in(served[0], folder)
+        self._models: list[Any] = []
+        for device in devices.names:
+            with self._errors_name(device), tf.device(device):
+                self._models.append(tf.saved_model.load(str(folder), tags=[TAG]))
         self.signatures = {
-            name: Signature(name, function, device, lock_free, most_bytes, batch_sizes)
-            for name, function in self._model.signatures.items()
+            name: Signature(
+                name,
+                [model.signatures[name] for model in self._models],
+                *(devices, lock_free, most_bytes, batch_sizes),
+            )
+            for name in self._models[0].signatures
         }
         # Without those that only loading needs, such as __saved_model_init_op.
         self.signature_defs: dict[str, meta_graph_pb2.SignatureDef] = {
@@ -150,7 +172,7 @@ class LoadedModel:
         return self.signatures[name]
 
     def warm_up(self) -> None:
-        """Makes the calls that are slow because they are the first, on every stream group.
+        """Makes the calls that are slow because they are the first, on all groups of all devices.
 
         They are the requests of assets.extra/tf_serving_warmup_requests, each of which has to be
         answered, or else a call of each signature with zeros, which a model may refuse.
@@ -182,14 +204,43 @@ class LoadedModel:
                 logging.info("no warm-up of %s, %d rows: %s", signature.name, rows, error)
 
     def _call_on_each(self, signature: Signature, arrays: Arrays) -> None:
-        groups = tf.cuda.stream_group_count()
-        if groups < 2:
-            signature(arrays)
+        for number, device in enumerate(self._devices.names):
+            with self._errors_name(device):
+                _call_on_groups(signature, number, device, arrays)
+
+    @contextlib.contextmanager
+    def _errors_name(self, device: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if len(self._devices.names) == 1:
+                raise
+            raise RuntimeError(f"on {device}: {type(error).__name__}: {error}") from error
+
+
+def _call_on_groups(signature: Signature, number: int, device: str, arrays: Arrays) -> None:
+    kind, _, index = device.rpartition(":")
+    groups = tf.cuda.stream_group_count(int(index)) if kind == "/GPU" else 1
+    if groups < 2:
+        signature.call_on(number, arrays)
+        return
+    for group in range(groups):
+        # tf.cuda.stream_group takes no number that the first GPU lacks.
+        with pinned.PinnedGroup(group):
+            for _ in range(_WARM_UP_CALLS):
+                signature.call_on(number, arrays)
+
+
+def _warn_of_gpus_in(graph: meta_graph_pb2.MetaGraphDef, folder: pathlib.Path) -> None:
+    functions = (function.node_def for function in graph.graph_def.library.function)
+    for node in itertools.chain(graph.graph_def.node, *functions):
+        if "GPU:" in node.device.upper():
+            logging.warning(
+                "%s: the model itself places %s on %s, so that a call runs in part there, whatever "
+                "its device. Save the model without tf.device.",
+                *(folder, node.name, node.device),
+            )
             return
-        for group in range(groups):
-            with tf.cuda.stream_group(group):
-                for _ in range(_WARM_UP_CALLS):
-                    signature(arrays)
 
 
 def _zeros(signature: Signature) -> Arrays:

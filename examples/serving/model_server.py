@@ -1,7 +1,7 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""Serves SavedModels with TensorFlow Serving's gRPC and REST APIs, on the stream groups of a GPU.
+"""Serves SavedModels with TensorFlow Serving's gRPC and REST APIs, on the stream groups of GPUs.
 
     pip install -r examples/serving/requirements.txt
     TF_GPU_STREAM_GROUP_COUNT=8 python examples/serving/model_server.py --model NAME=FOLDER
@@ -21,10 +21,10 @@ import signal
 import sys
 import time
 
-import tensorflow as tf
 from batching import BatchedModels
 from call_queue import CallQueue
 from config_file import ConfigFile
+from device_names import devices_of
 from grpc_api import GrpcServer
 from http_guard import HttpServer
 from loaded_model import LoadedModel
@@ -36,6 +36,7 @@ from rest_api import RestApi
 from server_metrics import ServerMetrics
 from server_options import parse
 from serving_error import ServingError
+from tensorflow.python.multistream.serving.served_models import Devices
 
 _END_SECONDS = 5.0  # for steps that were cancelled
 _SEND_SECONDS = 1.0  # for the last answers
@@ -44,15 +45,13 @@ _LOGGED_REQUESTS = 4  # times --max-request-mb that calls which wait to be logge
 
 
 def _loaded_models(
-    options: argparse.Namespace, served: BatchedModels | None
+    options: argparse.Namespace, devices: Devices, served: BatchedModels | None
 ) -> tuple[Models, ConfigFile]:
     """Loads what is to be served at first; OSError if that is wrong, or does not load."""
-    has_gpu = bool(tf.config.list_logical_devices("GPU"))
-    device = options.device or ("/GPU:0" if has_gpu else "/CPU:0")
 
     def load(folder: pathlib.Path) -> LoadedModel:
         sizes = options.batching.sizes if options.batching.sizes[-1] > 1 else ()
-        loaded = LoadedModel(folder, device, options.lock_free, options.most_bytes, sizes)
+        loaded = LoadedModel(folder, devices, options.lock_free, options.most_bytes, sizes)
         if not options.no_warm_up:
             loaded.warm_up()
         return loaded
@@ -137,8 +136,12 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     try:
-        served = BatchedModels(options.batching) if options.front is not None else None
-        models, file = _loaded_models(options, served)
+        devices = Devices(devices_of(options.device))
+        # The front counts the steps of all devices together.
+        steps = options.batching.steps * len(devices.names)
+        batching = options.batching._replace(steps=steps)
+        served = BatchedModels(batching) if options.front is not None else None
+        models, file = _loaded_models(options, devices, served)
         queue = CallQueue(options.threads, options.queue)
         asyncio.run(_serve(options, models, file, queue, served))
     except OSError as error:

@@ -234,6 +234,8 @@ class Model:
             logging.error(
                 "%s version %d was not loaded: %s", self.name, version.number, version.error
             )
+        if version.error:
+            gc.collect()  # of several devices the first ones may have loaded it
         return version
 
     def _publish(self, version: Version) -> None:

@@ -116,7 +116,7 @@ def _add_shared_steps(parser: argparse.ArgumentParser) -> None:
         "--batch-steps",
         type=_number(int, 1, 4096),
         default=4,
-        help="steps of a signature that run at once, if calls share steps",
+        help="steps of a signature that run at once on each device, if calls share steps",
     )
     add(
         "--share",
@@ -273,7 +273,14 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--max-connections", type=count, default=4096, help="connections of each port at once")
     add("--tls-key", metavar="FILE", help="key in PEM, for both ports")
     add("--tls-certificate", metavar="FILE", help="certificate in PEM, for both ports")
-    add("--device", help="where models are, such as /GPU:1 (default: /GPU:0 if there is one)")
+    add(
+        "--device",
+        action="append",
+        default=[],
+        metavar="DEVICES",
+        help="where models are, such as /GPU:1; several GPUs, such as /GPU:0,/GPU:1, or all-gpus, "
+        "have all models each (default: /GPU:0 if there is one)",
+    )
     add(
         "--lock-free",
         action="store_true",

@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 from grpc_health.v1 import health_pb2_grpc
 from multistream.testing import kit
+from tensorflow.python.multistream.serving.served_models import ServedModels
 from tensorflow_serving.apis import (
     model_service_pb2_grpc,
     predict_pb2,
@@ -177,11 +178,9 @@ import model_server
 {before}
 model_server.main()
 """
-        count = str(GROUPS)
+        given = {"TF_GPU_STREAM_GROUP_COUNT": str(GROUPS), **variables}
         thread = concurrent.futures.ThreadPoolExecutor(1)
-        self._process = thread.submit(
-            run_here, code, 3600, TF_GPU_STREAM_GROUP_COUNT=count, **variables
-        )
+        self._process = thread.submit(run_here, code, 3600, **given)
         thread.shutdown(wait=False)
         until(lambda: started.exists() and "." in started.read_text(), _START_SECONDS)
         self.pid = int(started.read_text()[:-1])
@@ -280,7 +279,7 @@ options = dict(option[2:].split("=", 1) for option in sys.argv[1:])
 control = socket.socket(fileno=int(options["control"]))
 with open({str(self._heard)!r}, "w", buffering=1) as heard:
     print(options["python"], file=heard)
-    control.sendall(b"listening 1\\n")
+    control.sendall(b"listening 1 {ServedModels().frames()}\\n")
     for line in control.makefile():
         if line == "stats\\n":
             control.sendall(b'{{"answers": [], "unsent": 0}}\\n')

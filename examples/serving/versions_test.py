@@ -21,6 +21,7 @@ from model_versions import Model, State
 from server_metrics import ServerMetrics
 from serving_error import ServingError
 from serving_kit import FOREVER, FRONT, REST_PREDICT, Saved, Server, request, slow, until
+from tensorflow.python.multistream.serving.served_models import Devices
 from tensorflow_serving.apis import get_model_status_pb2, prediction_log_pb2
 
 THREADS = 4
@@ -97,10 +98,10 @@ def swap_and_hold(saved: Saved, server: Server, toy: pathlib.Path, lock_free: bo
 
 @pytest.mark.parametrize("lock_free", [False, True])
 def test_dropped_model_leaves_nothing_behind(saved: Saved, lock_free: bool) -> None:
-    model = LoadedModel(saved.folder / "1", "/CPU:0", lock_free)
+    model = LoadedModel(saved.folder / "1", Devices(["/CPU:0"]), lock_free)
     model.warm_up()
     assert model.signature("")({"x": saved.x})["y"].shape == (16, 4)
-    kept = [weakref.ref(model._model), weakref.ref(model._model.signatures["slow"].graph)]
+    kept = [weakref.ref(model._models[0]), weakref.ref(model._models[0].signatures["slow"].graph)]
     del model
     gc.collect()
     assert [found() for found in kept] == [None, None]
@@ -115,7 +116,7 @@ def test_recorded_requests_warm_a_version_up(saved: Saved, tmp_path: pathlib.Pat
         log.predict_log.request.CopyFrom(request(**{name: saved.x}))
         with tf.io.TFRecordWriter(str(file)) as writer:
             writer.write(log.SerializeToString())
-        model = LoadedModel(folder, "/CPU:0")
+        model = LoadedModel(folder, Devices(["/CPU:0"]))
         with pytest.raises(ServingError, match="'z'") if fails else contextlib.nullcontext():
             model.warm_up()
 

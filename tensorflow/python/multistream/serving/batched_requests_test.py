@@ -220,7 +220,8 @@ def test_a_variable_that_gets_another_shape_is_proved_again() -> None:
         with tf.device(GPU):
             loaded = tf.saved_model.load(folder)
         f = tf.cuda.serving_callable(loaded.signatures["f"])
-        predictor = served_models.Predictor(f, "f", GPU, 1 << 20, [8])
+        devices = served_models.Devices([GPU])
+        predictor = served_models.Predictor([f], "f", devices, 1 << 20, [8])
         models.publish("m", 1, {"serving_default": predictor})
         x = [random.normal(size=(4, 4)).astype(np.float32) for _ in range(2)]
         direct(f, {"x": x[0]})

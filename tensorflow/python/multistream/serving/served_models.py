@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers TensorFlow Serving's PredictRequests, bytes for bytes, without the GIL.
 
+    devices = Devices(["/GPU:0", "/GPU:1"])
     models = ServedModels()
-    models.publish("ranker", 3, {"serving_default": Predictor(...)})
+    models.publish("ranker", 3, {"serving_default": Predictor(callables, ..., devices, ...)})
     models.answer(socket)    batches of requests that come through a socket (front_frames.h)
 
 C++ (served_models.h) finds the signature that a request asks for, reads the tensors, calls the
-signature and answers. It leaves to Python, by code ASK_PYTHON, each request that is not plain:
-with other inputs, dtypes or shapes than the signature, a label, a filter of outputs, for a model,
-version or signature that is not published, broken or too large.
+signature on the device that runs the fewest calls, and answers. It leaves to Python, by code
+ASK_PYTHON, each request that is not plain: with other inputs, dtypes or shapes than the signature,
+a label, a filter of outputs, for a model, version or signature that is not published, broken or too
+large.
 """
 
+import contextlib
 import ctypes
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tensorflow.python.eager import context
@@ -26,13 +29,44 @@ from tensorflow.python.multistream.serving import serving_callable
 ASK_PYTHON = -1
 
 
+class Devices:
+    """The devices of a server, by `names`: each call runs on the one with the fewest calls.
+
+    Devices that run equally many take turns. C++ counts its calls and those of `chosen` together.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self.choice: int | None = None  # the address of the object in C++
+        if len(self.names) > 1:
+            library = _library()
+            self.choice = library.TFMS_NewDeviceChoice(len(self.names))
+            # They are short: the GIL stays.
+            held = ctypes.PyDLL(library._name, handle=library._handle)
+            self._begin, self._end = held.TFMS_BeginCall, held.TFMS_EndCall
+            self._begin.argtypes = [ctypes.c_void_p]
+            self._end.argtypes = [ctypes.c_void_p, ctypes.c_int]
+
+    @contextlib.contextmanager
+    def chosen(self) -> Iterator[int]:
+        """Where a call, which the context is, is to run: the device's place in `names`."""
+        if self.choice is None:
+            yield 0
+            return
+        device = self._begin(self.choice)
+        try:
+            yield device
+        finally:
+            self._end(self.choice, device)
+
+
 class Predictor:
     """A signature of a SavedModel, made of its `tf.cuda.serving_callable`.
 
     Args:
-      function: the callable.
+      functions: the callable of each device.
       name: of the signature, for answers.
-      device: calls run in the scope of this device.
+      devices: calls run in the scopes of these devices.
       most_bytes: of an input.
       batch_sizes: rows of the steps that several requests may share, ascending.
 
@@ -42,20 +76,24 @@ class Predictor:
 
     def __init__(
         self,
-        function: serving_callable.ServingCallable,
+        functions: Sequence[serving_callable.ServingCallable],
         name: str,
-        device: str,
+        devices: Devices,
         most_bytes: int,
         batch_sizes: Sequence[int] = (),
     ) -> None:
         self._handle: int | None = None
-        named = function.named_tensors()
+        named = functions[0].named_tensors()
         if named is None:
             raise ValueError(f"signature {name}: its inputs or outputs are not named tensors")
         arguments, results = named
-        self._function = function
-        with ops.device(device):
-            scope = context.context().device_name
+        self._functions = functions
+        scopes = []
+        for device in devices.names:
+            with ops.device(device):
+                scope = context.context().device_name
+                scopes.append(scope.encode() if scope else None)
+        count = len(scopes)
         shapes: list[int] = []
         for leaf in arguments:
             if leaf.spec.shape.rank is None:
@@ -65,9 +103,11 @@ class Predictor:
                 shapes += [len(sizes), *(-1 if size is None else size for size in sizes)]
         library = self._library = _library()
         self._handle = library.TFMS_NewPredictor(
-            function.handle(),
+            (ctypes.c_void_p * count)(*(function.handle() for function in functions)),
+            (ctypes.c_char_p * count)(*scopes),
+            count,
+            devices.choice,
             name.encode(),
-            scope.encode() if scope else None,
             most_bytes,
             _strings([leaf.name for leaf in arguments]),
             (ctypes.c_int64 * len(shapes))(*shapes),
@@ -144,8 +184,12 @@ def _strings(names: Sequence[str]) -> Any:
 def _library() -> ctypes.CDLL:
     library = loader.library
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64
+    library.TFMS_NewDeviceChoice.restype = pointer
     library.TFMS_NewPredictor.restype = pointer
-    library.TFMS_NewPredictor.argtypes = [pointer, text, text, number, *[pointer] * 4]
+    library.TFMS_NewPredictor.argtypes = [
+        *(pointer, pointer, ctypes.c_int, pointer),
+        *(text, number, pointer, pointer, pointer, pointer),
+    ]
     library.TFMS_WhyNotShared.argtypes = [pointer, text, ctypes.c_int]
     library.TFMS_DeletePredictor.argtypes = [pointer]
     library.TFMS_NewServedModels.restype = pointer

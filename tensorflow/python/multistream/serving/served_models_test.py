@@ -150,7 +150,8 @@ def test_signatures_without_names_are_refused() -> None:
     """A callable whose results are not a dict of tensors has no names to answer with."""
     run("""
         f = tf.function(lambda x: [x, x], input_signature=[tf.TensorSpec([2])])
-        fails(ValueError, lambda: served_models.Predictor(tf.cuda.serving_callable(f), "f", GPU, 1),
+        callables, devices = [tf.cuda.serving_callable(f)], served_models.Devices([GPU])
+        fails(ValueError, lambda: served_models.Predictor(callables, "f", devices, 1),
               "signature f")
         check(True, "done")
     """)

@@ -119,7 +119,8 @@ def served(function, version=300, batch_sizes=(), of=model):
         loaded = tf.saved_model.load(folder)
     kept.append(loaded)
     callable_ = tf.cuda.serving_callable(loaded.signatures["f"])
-    predictor = served_models.Predictor(callable_, "f", GPU, 1 << 20, batch_sizes)
+    devices = served_models.Devices([GPU])
+    predictor = served_models.Predictor([callable_], "f", devices, 1 << 20, batch_sizes)
     models.publish("m", version, {"serving_default": predictor})
     callable_.predictor = predictor
     return callable_

@@ -14,6 +14,10 @@
 namespace tensorflow::multistream {
 namespace {
 
+const char* ScopeOf(const Predictor::Replica& replica) {
+  return replica.device.has_value() ? replica.device->c_str() : nullptr;
+}
+
 // Why no step may have the rows of several requests: the function says how many
 // rows an input has, or an input cannot be joined. Else empty.
 std::string WhyNeverShared(const ServingCallable& callable,
@@ -35,18 +39,18 @@ std::string WhyNeverShared(const ServingCallable& callable,
 
 }  // namespace
 
-Predictor::Predictor(ServingCallable* callable, std::string signature,
-                     std::optional<std::string> device, int64_t most_bytes,
+Predictor::Predictor(std::vector<Replica> replicas, DeviceChoice* choice,
+                     std::string signature, int64_t most_bytes,
                      std::vector<Input> inputs,
                      std::vector<std::string> outputs,
                      std::vector<int> batch_sizes)
-    : callable_(callable),
+    : replicas_(std::move(replicas)),
+      choice_(choice),
       signature_(std::move(signature)),
-      device_(std::move(device)),
       most_bytes_(most_bytes),
       inputs_(std::move(inputs)),
       outputs_(std::move(outputs)),
-      never_shared_(WhyNeverShared(*callable_, inputs_)),
+      never_shared_(WhyNeverShared(*replicas_[0].callable, inputs_)),
       batch_sizes_(never_shared_.empty() ? std::move(batch_sizes)
                                          : std::vector<int>()) {}
 
@@ -61,7 +65,7 @@ bool Predictor::Read(const PredictRequest& request,
                                        });
     if (input == request.inputs.end() ||
         !ReadTensor(input->tensor,
-                    static_cast<DataType>(callable_->inputs()[i]),
+                    static_cast<DataType>(replicas_[0].callable->inputs()[i]),
                     inputs_[i].shape, most_bytes_, &(*arguments)[i])) {
       return false;
     }
@@ -107,8 +111,12 @@ size_t Predictor::Predict(absl::Span<const PredictRequest* const> requests,
       calls.push_back(std::move(call));
       numbers.push_back(end);
     }
-    steps +=
-        callable_->CallTogether(device(), batch_sizes_, absl::MakeSpan(calls));
+    if (calls.empty()) continue;
+    const int chosen = choice_ == nullptr ? 0 : choice_->Begin();
+    const Replica& replica = replicas_[chosen];
+    steps += replica.callable->CallTogether(ScopeOf(replica), batch_sizes_,
+                                            absl::MakeSpan(calls));
+    if (choice_ != nullptr) choice_->End(chosen);
     for (size_t i = 0; i < calls.size(); ++i) {
       answers[numbers[i]] = Answer(*requests[numbers[i]], version, calls[i]);
     }
@@ -130,7 +138,14 @@ absl::Status Predictor::MayShare() const {
   }
   for (const int rows : batch_sizes_) {
     if (rows == 1) continue;  // a request of one row is such a step
-    TF_RETURN_IF_ERROR(callable_->MayShare(device(), shapes, rows));
+    for (const Replica& replica : replicas_) {
+      const absl::Status may =
+          replica.callable->MayShare(ScopeOf(replica), shapes, rows);
+      if (may.ok()) continue;
+      if (choice_ == nullptr) return may;
+      return absl::Status(may.code(), absl::StrCat("on ", *replica.device, ": ",
+                                                   may.message()));
+    }
   }
   return absl::OkStatus();
 }

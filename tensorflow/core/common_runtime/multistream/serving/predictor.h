@@ -6,7 +6,8 @@
 //
 //   PredictRequest -> tensors -> ServingCallable -> tensors -> PredictResponse
 //
-// Several requests may share a step of the callable (batched_calls.h).
+// Several requests may share a step of the callable (batched_calls.h). On
+// several devices there is a callable for each (device_choice.h).
 // served_models.h finds the Predictor of a request.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICTOR_H_
@@ -20,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/serving/device_choice.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
 #include "tensorflow/core/common_runtime/multistream/serving/serving_callable.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -40,19 +42,26 @@ class Predictor {
     PartialTensorShape shape;
   };
 
-  // The callable, which must live longer, takes `inputs` and gives `outputs`,
-  // in that order; it is called in the scope of `device` (none: of none). An
-  // input may take `most_bytes`. Steps that several requests share have one of
-  // `batch_sizes` rows, which ascend; without sizes, each request is a step.
-  Predictor(ServingCallable* callable, std::string signature,
-            std::optional<std::string> device, int64_t most_bytes,
+  // The function on one device: a callable, which must live longer, and the
+  // scope that it is called in (none: of no device).
+  struct Replica {
+    ServingCallable* callable;
+    std::optional<std::string> device;
+  };
+
+  // The callables take `inputs` and give `outputs`, in that order. `choice`,
+  // which must live longer, is null if there is one replica. An input may take
+  // `most_bytes`. Steps that several requests share have one of `batch_sizes`
+  // rows, which ascend; without sizes, each request is a step.
+  Predictor(std::vector<Replica> replicas, DeviceChoice* choice,
+            std::string signature, int64_t most_bytes,
             std::vector<Input> inputs, std::vector<std::string> outputs,
             std::vector<int> batch_sizes);
 
-  // Answers requests, in as few steps as possible. No answer, and no call of
-  // the function, for a request whose inputs are not those of the function,
-  // each once, or are not plain (predict_messages.h). `version` goes into the
-  // answers. Returns how many steps were made.
+  // Answers requests, in as few steps as possible, on one device. No
+  // answer, and no call of the function, for a request whose inputs are not
+  // those of the function, each once, or are not plain (predict_messages.h).
+  // `version` goes into the answers. Returns how many steps were made.
   size_t Predict(absl::Span<const PredictRequest* const> requests,
                  int64_t version,
                  absl::Span<std::optional<Prediction>> answers) const;
@@ -67,13 +76,10 @@ class Predictor {
             std::vector<Tensor>* arguments) const;
   Prediction Answer(const PredictRequest& request, int64_t version,
                     const BatchedCall& call) const;
-  const char* device() const {
-    return device_.has_value() ? device_->c_str() : nullptr;
-  }
 
-  ServingCallable* const callable_;
+  const std::vector<Replica> replicas_;
+  DeviceChoice* const choice_;
   const std::string signature_;
-  const std::optional<std::string> device_;
   const int64_t most_bytes_;
   const std::vector<Input> inputs_;
   const std::vector<std::string> outputs_;

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/serving/device_choice.h"
 #include "tensorflow/core/common_runtime/multistream/serving/front_frames.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predictor.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_arrays.h"
@@ -62,6 +62,7 @@ extern "C" {
 
 using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
+using tensorflow::multistream::DeviceChoice;
 using tensorflow::multistream::NumpyArray;
 using tensorflow::multistream::Predictor;
 using tensorflow::multistream::Python;
@@ -181,16 +182,33 @@ void TFMS_CopyServingResult(const CallResult* result, const Array* arrays) {
 
 void TFMS_DeleteServingResult(CallResult* result) { delete result; }
 
-// Delete the result with TFMS_DeletePredictor, before the callable. Calls are
-// in the scope of `device` (null: of none), and an input may take `most_bytes`.
-// The names and `shapes` of inputs and the names of outputs are in the
-// callable's order; each shape is a rank and the dimensions, -1 for those that
-// are unknown. The batch sizes end with 0.
-Predictor* TFMS_NewPredictor(ServingCallable* callable, const char* signature,
-                             const char* device, int64_t most_bytes,
-                             const char* const* inputs, const int64_t* shapes,
-                             const char* const* outputs,
+// Exists as long as the process: a server has one.
+DeviceChoice* TFMS_NewDeviceChoice(int devices) {
+  return new DeviceChoice(devices);
+}
+
+int TFMS_BeginCall(DeviceChoice* choice) { return choice->Begin(); }
+
+void TFMS_EndCall(DeviceChoice* choice, int device) { choice->End(device); }
+
+// Delete the result with TFMS_DeletePredictor, before the callables. Each is
+// called in the scope of one of `devices` (null: of none); `choice` is null if
+// there is one of them. An input may take `most_bytes`. The names and `shapes`
+// of inputs and the names of outputs are in the callables' order; each shape is
+// a rank and the dimensions, -1 for those that are unknown. The batch sizes end
+// with 0.
+Predictor* TFMS_NewPredictor(ServingCallable* const* callables,
+                             const char* const* devices, int count,
+                             DeviceChoice* choice, const char* signature,
+                             int64_t most_bytes, const char* const* inputs,
+                             const int64_t* shapes, const char* const* outputs,
                              const int32_t* batch_sizes) {
+  std::vector<Predictor::Replica> replicas(count);
+  for (int i = 0; i < count; ++i) {
+    replicas[i].callable = callables[i];
+    if (devices[i] != nullptr) replicas[i].device = devices[i];
+  }
+  const ServingCallable* callable = callables[0];
   std::vector<int> sizes;
   for (; *batch_sizes != 0; ++batch_sizes) sizes.push_back(*batch_sizes);
   std::vector<Predictor::Input> taken;
@@ -203,9 +221,7 @@ Predictor* TFMS_NewPredictor(ServingCallable* callable, const char* signature,
     shapes += rank < 0 ? 0 : rank;
   }
   return new Predictor(
-      callable, signature,
-      device == nullptr ? std::nullopt : std::optional<std::string>(device),
-      most_bytes, std::move(taken),
+      std::move(replicas), choice, signature, most_bytes, std::move(taken),
       std::vector<std::string>(outputs, outputs + callable->output_count()),
       std::move(sizes));
 }
