@@ -18,6 +18,7 @@ import tensorflow as tf
 from google.protobuf import text_format
 from grpc_health.v1 import health_pb2
 from serving_kit import FRONT, Saved, Server, failure, request, slow, until
+from tensorflow.python.multistream.serving.served_models import Devices
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -151,13 +152,13 @@ def test_label_at_the_start_needs_its_version_or_the_option(
 ) -> None:
     there = Configured(saved, tmp_path)
     there.write(there.model("toy", stable=1, next=7))
-    given = [f"--model_config_file={there.file}", "--device=/CPU:0", "--no-warm-up"]
+    given = [f"--model_config_file={there.file}", "--no-warm-up"]
     options = server_options.parse(given)
     says = "models.config: config.0. 'toy': version_labels 'next' is version 7, which is not avail"
     with pytest.raises(OSError, match=says):
-        model_server._loaded_models(options, None)
+        model_server._loaded_models(options, Devices(["/CPU:0"]), None)
     given.append("--allow_version_labels_for_unavailable_models")
-    models, _ = model_server._loaded_models(server_options.parse(given), None)
+    models, _ = model_server._loaded_models(server_options.parse(given), Devices(["/CPU:0"]), None)
     assert models.model("toy").acquire("stable").number == 1
 
 

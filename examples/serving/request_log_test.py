@@ -24,6 +24,7 @@ from loaded_model import LoadedModel, Signature
 from model_config import LogConfig
 from request_log import Entry, RequestLog
 from serving_kit import REST_PREDICT, FakeFront, Saved, failure, request, until
+from tensorflow.python.multistream.serving.served_models import Devices
 from tensorflow_serving.apis import (
     model_management_pb2,
     model_service_pb2_grpc,
@@ -324,14 +325,14 @@ def test_logs_outlast_a_kill_and_warm_a_version_up(
     (file,) = logging.folder.glob("log-toy.*")
     shutil.copy(file, folder / "assets.extra" / "tf_serving_warmup_requests")
     called: list[Any] = []
-    plain = Signature.__call__
+    plain = Signature.call_on
 
-    def calls(self: Signature, arrays: Any) -> Any:
+    def calls(self: Signature, number: int, arrays: Any) -> Any:
         called.append(arrays)
-        return plain(self, arrays)
+        return plain(self, number, arrays)
 
-    monkeypatch.setattr(Signature, "__call__", calls)
-    LoadedModel(folder, "/CPU:0").warm_up()
+    monkeypatch.setattr(Signature, "call_on", calls)
+    LoadedModel(folder, Devices(["/CPU:0"])).warm_up()
     assert any(np.array_equal(arrays.get("x"), rows) for arrays in called)
     assert len(called) >= len(found)
 

@@ -164,16 +164,18 @@ def test_output_that_is_asked_for_many_times_is_made_once(
         def __call__(self, arrays: Any) -> Any:
             return {"y": 1.0, "z": 2.0}
 
-    async def predict(name: str, version: Any, work: Any, seconds: Any) -> Any:
+    async def predict(name: str, version: Any, work: Any, *more: Any, **named: Any) -> Any:
         loaded = types.SimpleNamespace(signature=lambda name: Signature())
-        return work(types.SimpleNamespace(loaded=loaded, number=1))
+        call = types.SimpleNamespace(loaded=loaded, number=1, log=lambda *_: None)
+        call.step = lambda signature, arrays: signature(arrays)
+        return work(call)
 
     def spied(array: Any) -> Any:
         made.append(array)
         return make(array)
 
     monkeypatch.setattr(grpc_api.tf, "make_tensor_proto", spied)
-    calls: Any = types.SimpleNamespace(predict=predict)
+    calls: Any = types.SimpleNamespace(predict=predict, grpc_origin=lambda *_: None)
     context: Any = types.SimpleNamespace(time_remaining=lambda: None)
     service = grpc_api.PredictionService(calls, 1 << 19)
     assert list(asyncio.run(service.Predict(asked, context)).outputs) == ["y"]
