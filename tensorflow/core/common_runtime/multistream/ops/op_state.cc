@@ -83,6 +83,22 @@ bool IsVariable(const ResourceHandle& handle) {
   return handle.hash_code() == variable;
 }
 
+core::RefCountPtr<Var> VariableOf(const ResourceHandle& handle,
+                                  ResourceMgr* resources,
+                                  const std::string& device) {
+  Var* found = nullptr;
+  if (!IsVariable(handle)) return nullptr;
+  if (handle.IsRefCounting()) {
+    const absl::StatusOr<Var*> held = handle.GetResource<Var>();
+    if (!held.ok()) return nullptr;
+    found = *held;
+    found->Ref();
+  } else if (handle.device() == device) {
+    resources->Lookup(handle.container(), handle.name(), &found).IgnoreError();
+  }
+  return core::RefCountPtr<Var>(found);
+}
+
 void ForEachVariable(OpKernelContext* context,
                      absl::FunctionRef<void(const ResourceHandle&, Var*)> f) {
   for (int i = 0; i < context->num_inputs(); ++i) {

@@ -30,6 +30,12 @@ absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor);
 // Whether the handle's resource is a variable.
 bool IsVariable(const ResourceHandle& handle);
 
+// The variable of a handle on `device`, which has the `resources`. Null if the
+// resource is no variable, does not exist, or is on another device.
+core::RefCountPtr<Var> VariableOf(const ResourceHandle& handle,
+                                  ResourceMgr* resources,
+                                  const std::string& device);
+
 // Calls `f` with each existing variable among the op's resource handles.
 void ForEachVariable(OpKernelContext* context,
                      absl::FunctionRef<void(const ResourceHandle&, Var*)> f);

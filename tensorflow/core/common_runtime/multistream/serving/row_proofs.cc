@@ -12,9 +12,8 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/framework/device.h"
-#include "tensorflow/core/framework/resource_handle.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -26,28 +25,6 @@ constexpr size_t kMostShapes = 4096;
 
 absl::Status Refused(std::string why) {
   return absl::FailedPreconditionError(std::move(why));
-}
-
-// The variable of a captured handle; null if it is another resource.
-core::RefCountPtr<Var> VariableOf(const Tensor& captured,
-                                  ResourceMgr* resources) {
-  core::RefCountPtr<Var> variable;
-  if (captured.dtype() != DT_RESOURCE || captured.NumElements() != 1) {
-    return variable;
-  }
-  const ResourceHandle& handle = captured.flat<ResourceHandle>()(0);
-  Var* found = nullptr;
-  if (handle.IsRefCounting()) {
-    const absl::StatusOr<Var*> held = handle.GetResource<Var>();
-    if (held.ok()) {
-      found = *held;
-      found->Ref();
-    }
-  } else {
-    resources->Lookup(handle.container(), handle.name(), &found).IgnoreError();
-  }
-  variable.reset(found);
-  return variable;
 }
 
 int IndexOf(const Node& node) {
@@ -152,10 +129,13 @@ absl::StatusOr<StepShapes> DirectFunction::RowProofs::ShapesOf(
   for (const Input& input : arguments_) {
     shapes.arguments.push_back(shape_of(input));
   }
-  ResourceMgr* resources = function_.device_->device()->resource_manager();
+  Device* const device = function_.device_->device();
   for (const int capture : variables_) {
+    const auto handles = HandlesOf(function_.captures_[capture].value);
     const core::RefCountPtr<Var> variable =
-        VariableOf(function_.captures_[capture].value, resources);
+        handles.size() == 1
+            ? VariableOf(handles[0], device->resource_manager(), device->name())
+            : nullptr;
     if (variable == nullptr) {
       return Refused("the function takes a resource that is no variable");
     }

@@ -400,32 +400,20 @@ bool CapturedCall::CollectArguments() {
 
 bool CapturedCall::CollectVariables(ResourceMgr* resources,
                                     const std::string& device) {
-  const auto find = [resources](const std::string& container,
-                                const std::string& name) {
-    Var* found = nullptr;
-    resources->Lookup(container, name, &found).IgnoreError();
-    return found;
-  };
   for (const Capturable::Variable& it : step_.variables) {
     core::RefCountPtr<Var>& variable = variables_.emplace_back();
     if (it.argument < 0) {
       const std::string& container =
           it.container.empty() ? resources->default_container() : it.container;
-      variable.reset(find(container, it.name));
+      Var* found = nullptr;
+      resources->Lookup(container, it.name, &found).IgnoreError();
+      variable.reset(found);
       state_.push_back(StateKeyOf(resources, container, it.name));
     } else {
       const auto handles = HandlesOf(inputs_.arguments[it.argument]);
-      if (handles.size() != 1 || !IsVariable(handles[0])) return false;
-      const ResourceHandle& handle = handles[0];
-      if (handle.IsRefCounting()) {
-        const auto found = handle.GetResource<Var>();
-        if (!found.ok()) return false;
-        (*found)->Ref();
-        variable.reset(*found);
-      } else if (handle.device() == device) {
-        variable.reset(find(handle.container(), handle.name()));
-      }
-      state_.push_back(StateKeyOf(handle, resources));
+      if (handles.size() != 1) return false;
+      variable = VariableOf(handles[0], resources, device);
+      state_.push_back(StateKeyOf(handles[0], resources));
     }
     if (variable == nullptr) return false;
   }
