@@ -11,6 +11,8 @@ namespace {
 // Of a traceparent: version, trace, parent, flags, as "00-32 hex-16 hex-01".
 constexpr size_t kTraceparentSize = 55;
 
+}  // namespace
+
 bool IsTraced(std::string_view traceparent) {
   if (traceparent.size() < kTraceparentSize) return false;
   // The lowest bit of the flags is "sampled".
@@ -19,18 +21,11 @@ bool IsTraced(std::string_view traceparent) {
          std::string_view::npos;
 }
 
-}  // namespace
-
 void Samples::SetShare(const std::string& model, double share) {
   const std::lock_guard<std::mutex> lock(mutex_);
   shares_.erase(model);
   if (share > 0) shares_[model] = share;
   any_ = !shares_.empty();
-}
-
-Samples::Sample Samples::Take(const std::string& model,
-                              std::string_view traceparent) {
-  return {Draw(model), traced_ && IsTraced(traceparent)};
 }
 
 bool Samples::Draw(const std::string& model) {

@@ -24,22 +24,21 @@ class Samples {
   // From now on, whether calls that their clients trace are sampled.
   void SetTraced(bool traced) { traced_ = traced; }
 
-  struct Sample {
-    bool drawn;   // the call is of the share
-    bool traced;  // its client traces it
-  };
-  // Draws whether a call is of its model's share. `traceparent` is of the
-  // call's metadata, or empty.
-  Sample Take(const std::string& model, std::string_view traceparent);
+  bool traced() const { return traced_; }
 
- private:
+  // Draws whether a call is of its model's share.
   bool Draw(const std::string& model);
 
+ private:
   std::atomic<bool> traced_{false};
   std::atomic<bool> any_{false};  // a share is above 0
   std::mutex mutex_;
   std::map<std::string, double> shares_;
 };
+
+// Whether a client traces a call with this `traceparent` in its metadata; empty
+// if the metadata has none.
+bool IsTraced(std::string_view traceparent);
 
 }  // namespace front
 

@@ -17,34 +17,35 @@ std::string Traceparent(const std::string& flags) {
 
 TEST(SamplesTest, AShareOfAModelsCalls) {
   Samples samples;
-  EXPECT_FALSE(samples.Take("m", "").drawn);
+  EXPECT_FALSE(samples.Draw("m"));
   samples.SetShare("m", 0.25);
   int taken = 0;
   for (int i = 0; i < 10000; ++i) {
-    taken += samples.Take("m", "").drawn;
-    EXPECT_FALSE(samples.Take("other", "").drawn);
+    taken += samples.Draw("m");
+    EXPECT_FALSE(samples.Draw("other"));
   }
   EXPECT_GT(taken, 2000);
   EXPECT_LT(taken, 3000);
   samples.SetShare("m", 1);
-  EXPECT_TRUE(samples.Take("m", "").drawn);
+  EXPECT_TRUE(samples.Draw("m"));
   samples.SetShare("m", 0);
-  EXPECT_FALSE(samples.Take("m", "").drawn);
+  EXPECT_FALSE(samples.Draw("m"));
 }
 
 TEST(SamplesTest, CallsThatTheirClientsTrace) {
-  Samples samples;
-  EXPECT_FALSE(samples.Take("m", Traceparent("01")).traced);
-  samples.SetTraced(true);
   for (const char* flags : {"01", "03", "0f", "ff"}) {
-    EXPECT_TRUE(samples.Take("m", Traceparent(flags)).traced) << flags;
+    EXPECT_TRUE(IsTraced(Traceparent(flags))) << flags;
   }
   for (const char* flags : {"00", "02", "0e", "0", "0g", "0/"}) {
-    EXPECT_FALSE(samples.Take("m", Traceparent(flags)).traced) << flags;
+    EXPECT_FALSE(IsTraced(Traceparent(flags))) << flags;
   }
-  EXPECT_FALSE(samples.Take("m", "").traced);
+  EXPECT_FALSE(IsTraced(""));
+  Samples samples;
+  EXPECT_FALSE(samples.traced());
+  samples.SetTraced(true);
+  EXPECT_TRUE(samples.traced());
   samples.SetTraced(false);
-  EXPECT_FALSE(samples.Take("m", Traceparent("01")).traced);
+  EXPECT_FALSE(samples.traced());
 }
 
 }  // namespace

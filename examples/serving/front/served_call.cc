@@ -130,10 +130,11 @@ void ServedCall::OnReadDone(bool ok) {
     return;
   }
   RequestSpec spec = SpecOf(request);
-  const Samples::Sample sample =
-      service_->samples_->Take(spec.model, Metadata(kTraceParent));
-  sampled_ = sample.drawn ? "1" : "0";
-  if (sample.drawn || sample.traced) {
+  Samples* const samples = service_->samples_;
+  const bool drawn = samples->Draw(spec.model);
+  sampled_ = drawn ? "1" : "0";
+  // gRPC copies the metadata when they are first asked for.
+  if (drawn || (samples->traced() && IsTraced(Metadata(kTraceParent)))) {
     AskPython(std::move(request));
     return;
   }
