@@ -7,29 +7,27 @@ import logging
 import pathlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-    text_format,
-    wrappers_pb2,
-)
+from google.protobuf import text_format
+from made_messages import messages_of
 from tensorflow.python.multistream.serving.served_models import Predictor, ServedModels
 
 MOST_ROWS = 4096
-_FIELD = descriptor_pb2.FieldDescriptorProto
-_OPTIONAL = {"label": _FIELD.LABEL_OPTIONAL}
-# Fields of the file that are a message with one value: `max_batch_size { value: 8 }`.
-_WRAPPED = {
-    "max_batch_size": "Int64",
-    "batch_timeout_micros": "Int64",
-    "max_enqueued_batches": "Int64",
-    "num_batch_threads": "Int64",
-    "thread_pool_name": "String",
-    "enable_large_batch_splitting": "Bool",
-}
+# TensorFlow Serving's BatchingParameters, which tensorflow-serving-api does not have. The text
+# format has names alone, so the numbers may be any.
+_MESSAGES = messages_of(
+    "model_server",
+    """
+Int64Value value:int64=1
+StringValue value:string=1
+BoolValue value:bool=1
+BatchingParameters allowed_batch_sizes:int64*=1 pad_variable_length_inputs:bool=2 \
+max_batch_size:Int64Value=3 batch_timeout_micros:Int64Value=4 max_enqueued_batches:Int64Value=5 \
+num_batch_threads:Int64Value=6 thread_pool_name:StringValue=7 \
+enable_large_batch_splitting:BoolValue=8
+""",
+)
 
 
 class Batching(NamedTuple):
@@ -43,8 +41,13 @@ class Batching(NamedTuple):
     wait_us: int
     steps: int
 
+    @property
+    def shares(self) -> bool:
+        """Whether a step may have more than one call."""
+        return self.sizes[-1] > 1
 
-ALONE = Batching((), 0, 4096)
+
+_ALONE = Batching((1,), 0, 4096)
 
 
 class BatchedModels(ServedModels):
@@ -59,7 +62,7 @@ class BatchedModels(ServedModels):
     def publish(self, model: str, version: int, signatures: Mapping[str, Predictor]) -> None:
         """As ServedModels; from now on calls of the version's signatures share steps, or not."""
         super().publish(model, version, signatures)
-        if self._batching.sizes[-1] == 1:
+        if not self._batching.shares:
             return
         for name, predictor in signatures.items():
             why = predictor.why_not_shared()
@@ -70,7 +73,7 @@ class BatchedModels(ServedModels):
                     "calls of %s version %d, signature %s, do not share steps: %s",
                     *(model, version, name, why),
                 )
-            said = ALONE if why else self._batching
+            said = _ALONE if why else self._batching
             self._said[model, name] = said
             if self._tell is not None:
                 self._tell(model, name, said)
@@ -96,7 +99,7 @@ def read(file: pathlib.Path, rows: int, wait_us: int, steps: int) -> Batching:
     Raises:
       ValueError: the file cannot be read, or has a value that is not supported.
     """
-    parameters = _message()()
+    parameters = _MESSAGES["BatchingParameters"]()
     try:
         text_format.Parse(file.read_text(), parameters)
     except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
@@ -131,27 +134,3 @@ def read(file: pathlib.Path, rows: int, wait_us: int, steps: int) -> Batching:
             f"max_batch_size, {most}"
         )
     return made._replace(sizes=sizes)
-
-
-def _message() -> Any:
-    """TensorFlow Serving's BatchingParameters, which tensorflow-serving-api does not have."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name="batching_parameters.proto", syntax="proto3", package="model_server"
-    )
-    file.dependency.append(wrappers_pb2.DESCRIPTOR.name)
-    message = file.message_type.add(name="BatchingParameters")
-
-    def add(name: str, kind: Any, **more: Any) -> None:
-        # The text format has names alone, so the numbers may be any.
-        number = len(message.field) + 1
-        message.field.add(name=name, number=number, **{"type": kind, **_OPTIONAL, **more})
-
-    add("allowed_batch_sizes", _FIELD.TYPE_INT64, label=_FIELD.LABEL_REPEATED)
-    add("pad_variable_length_inputs", _FIELD.TYPE_BOOL)
-    for name, value in _WRAPPED.items():
-        add(name, _FIELD.TYPE_MESSAGE, type_name=f".google.protobuf.{value}Value")
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.Add(file)
-    found = pool.FindMessageTypeByName("model_server.BatchingParameters")
-    return message_factory.GetMessageClass(found)

@@ -1,7 +1,10 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""TensorFlow Serving's gRPC services: PredictionService and ModelService."""
+"""TensorFlow Serving's gRPC services: PredictionService and ModelService.
+
+A method raises ServingError for its client, whom the guard tells (grpc_guard.py).
+"""
 
 import argparse
 import asyncio
@@ -10,7 +13,7 @@ import logging
 import pathlib
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import example_calls
@@ -47,18 +50,6 @@ _MOST_STREAMS = 1024
 _IDLE_SECONDS = 300
 
 
-def _answered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """A method that tells its client of a ServingError."""
-
-    async def answered(self: Any, request: Any, context: Any) -> Any:
-        try:
-            return await method(self, request, context)
-        except ServingError as error:
-            return await context.abort(error.code, error.message)
-
-    return answered
-
-
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers PredictionService's calls; an input of Predict may take `most_bytes`."""
 
@@ -66,7 +57,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self._calls = calls
         self._most_bytes = most_bytes
 
-    @_answered
     async def Predict(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Calls a signature."""
         spec = request.model_spec
@@ -89,20 +79,16 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     async def _predict(
         self, method: str, spec: Any, work: Callable[[Call], Any], context: Any
     ) -> Any:
-        seconds, origin = (
-            context.time_remaining(),
-            self._calls.grpc_origin(context, _SERVICE, method),
-        )
+        seconds = context.time_remaining()
+        origin = self._calls.grpc_origin(context, _SERVICE, method)
         name, version = spec.name, version_of(spec)
         return await self._calls.predict(name, version, work, seconds, method, origin)
 
-    @_answered
     async def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Classifies tf.Examples."""
         response = classification_pb2.ClassificationResponse()
         return await self._of_examples("Classify", request, response, context)
 
-    @_answered
     async def Regress(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Gives a number for each of some tf.Examples."""
         response = regression_pb2.RegressionResponse()
@@ -121,7 +107,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
         return await self._predict(method, spec, work, context)
 
-    @_answered
     async def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Classifies tf.Examples and gives numbers for them, by signatures of one model."""
         specs = [task.model_spec for task in request.tasks]
@@ -139,7 +124,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
         return await self._predict("MultiInference", specs[0], work, context)
 
-    @_answered
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which signatures a model has."""
         spec = request.model_spec
@@ -161,14 +145,12 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         # One after another. One whose client is gone before it begins is not begun.
         self._reloads = concurrent.futures.ThreadPoolExecutor(1, "reload")
 
-    @_answered
     async def GetModelStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which versions a model has."""
         spec = request.model_spec
         with self._calls.counted(spec.name, "GetModelStatus"):
             return status(self._calls.models.known(spec.name), version_of(spec))
 
-    @_answered
     async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Serves other models; answers when they are available."""
         with self._calls.counted("", "HandleReloadConfigRequest"):

@@ -138,8 +138,8 @@ class Front:
 
     def batch(self, model: str, signature: str, batching: Batching) -> None:
         """Has calls of a model's signature share steps from now on, or not."""
-        rows = batching.sizes[-1] if batching.sizes else 1
-        self.say(f"batch {model} {signature} {rows} {batching.wait_us} {batching.steps}")
+        limits = f"{batching.sizes[-1]} {batching.wait_us} {batching.steps}"
+        self.say(f"batch {model} {signature} {limits}")
 
     def share(self, model: str, share: Share) -> None:
         """Limits a model from now on, and has calls of the highest priority go first."""

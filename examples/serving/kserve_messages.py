@@ -8,14 +8,11 @@ server does not need, and limit the versions of those that it does. The messages
 their own: a program may import such a client, too.
 """
 
-from typing import Any
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from made_messages import messages_of
 
 SERVICE = "inference.GRPCInferenceService"
 
-# A message in each line, its fields as `name:type=number`; `*` stands for a repeated field, `^` for
-# a map from strings. That the original has some of them inside others makes no difference in bytes.
+# That the original has some of them inside others makes no difference in bytes.
 _MESSAGES = """
 ServerLiveRequest
 ServerLiveResponse live:bool=1
@@ -45,51 +42,4 @@ contents:InferTensorContents=5
 ModelInferResponse model_name:string=1 model_version:string=2 id:string=3 \
 parameters:InferParameter^=4 outputs:InferOutputTensor*=5 raw_output_contents:bytes*=6
 """
-_ONE_OF = "InferParameter"  # has one of its fields
-
-_Field = descriptor_pb2.FieldDescriptorProto
-
-
-def _add_field(message: Any, text: str, number: int) -> None:
-    name, _, kind = text.partition(":")
-    field = message.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
-    if kind[-1] in "*^":
-        field.label = _Field.LABEL_REPEATED
-    if kind[-1] == "^":
-        entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
-        entry.options.map_entry = True
-        _add_field(entry, "key:string", 1)
-        _add_field(entry, f"value:{kind[:-1]}", 2)
-        kind = f"{message.name}.{entry.name}"
-    kind = kind.rstrip("*")
-    if kind[0].isupper():
-        field.type, field.type_name = _Field.TYPE_MESSAGE, f".inference.{kind}"
-    else:
-        field.type = _Field.Type.Value(f"TYPE_{kind.upper()}")
-
-
-def _classes() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="open_inference_protocol.proto", package="inference", syntax="proto3"
-    )
-    for line in _MESSAGES.strip().splitlines():
-        name, *fields = line.split()
-        message = file.message_type.add(name=name)
-        for field in fields:
-            text, _, number = field.partition("=")
-            _add_field(message, text, int(number))
-        if name == _ONE_OF:
-            message.oneof_decl.add(name="parameter_choice")
-            for one in message.field:
-                one.oneof_index = 0
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return {
-        message.name: message_factory.GetMessageClass(
-            pool.FindMessageTypeByName(f"inference.{message.name}")
-        )
-        for message in file.message_type
-    }
-
-
-MESSAGES = _classes()
+MESSAGES = messages_of("inference", _MESSAGES, one_of="InferParameter")

@@ -50,7 +50,7 @@ def _loaded_models(
     """Loads what is to be served at first; OSError if that is wrong, or does not load."""
 
     def load(folder: pathlib.Path) -> LoadedModel:
-        sizes = options.batching.sizes if options.batching.sizes[-1] > 1 else ()
+        sizes = options.batching.sizes if options.batching.shares else ()
         loaded = LoadedModel(folder, devices, options.lock_free, options.most_bytes, sizes)
         if not options.no_warm_up:
             loaded.warm_up()

@@ -200,9 +200,8 @@ class Calls:
         config = self.models.config(name)
         # Of the calls that a front has drawn by the larger of two rates, these are the same shares
         # of all calls.
-        draw = random.random() * (self.share(config) if origin.sampled else 1.0)
-        if origin.sampled is False:
-            draw = 1.0
+        drawn_of = self.share(config) if origin.sampled else 1.0
+        draw = 1.0 if origin.sampled is False else random.random() * drawn_of
         log = config.log if config is not None else None
         if log is not None and draw >= log.rate:
             log = None

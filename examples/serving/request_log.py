@@ -63,11 +63,8 @@ class Entry(NamedTuple):
         """The PredictionLog, serialized."""
         log = prediction_log_pb2.PredictionLog()
         spec = log.log_metadata.model_spec
-        spec.name, spec.version.value, spec.signature_name = (
-            self.model,
-            self.version,
-            self.signature,
-        )
+        spec.name, spec.signature_name = self.model, self.signature
+        spec.version.value = self.version
         log.log_metadata.sampling_config.sampling_rate = self.config.rate
         log.log_metadata.saved_model_tags.append(TAG)
         log.log_metadata.timestamp_secs = int(self.seconds)

@@ -176,9 +176,9 @@ def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentPa
             options.batching = batching.read(options.batching_parameters_file, *given)
         except ValueError as error:
             parser.error(f"--batching-parameters-file {error}")
-    if options.batching.sizes[-1] > 1 and options.front is None:
+    if options.batching.shares and options.front is None:
         parser.error("--max-batch and --batching-parameters-file need --front")
-    if options.batching.sizes[-1] > 1 and options.no_warm_up:
+    if options.batching.shares and options.no_warm_up:
         parser.error(
             "--max-batch and --batching-parameters-file need the warm-up, after which it is known "
             "which calls may share steps: leave --no-warm-up out"
