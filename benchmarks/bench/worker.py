@@ -199,12 +199,12 @@ def _judge(path: str, batch: int, tolerance: float) -> Judge:
         return Judge([results[f"{batch}_{i}"] for i in range(INPUTS)], tolerance)
 
 
-def main() -> None:
-    """Answers commands until there are no more."""
+def answer_commands(start: Callable[[], object]) -> None:
+    """Answers commands, with the methods of what `start` makes, until there are no more."""
     # What frameworks print must not come between the answers.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    worker: Worker | None = None
+    worker: object = None
 
     def answer(run: Any) -> None:
         try:
@@ -216,12 +216,12 @@ def main() -> None:
             said = f"{type(error).__name__}: {message[0]}"[:MOST_OF_ERROR]
             print(json.dumps({"error": said}), file=answers)
 
-    def start() -> dict[str, Any]:
+    def begin() -> dict[str, Any]:
         nonlocal worker
-        worker = Worker(Spec(**json.loads(sys.argv[1])))
+        worker = start()
         return {}
 
-    answer(start)
+    answer(begin)
     if worker is None:
         return
     for line in sys.stdin:
@@ -232,4 +232,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    answer_commands(lambda: Worker(Spec(**json.loads(sys.argv[1]))))
