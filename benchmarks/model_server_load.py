@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""How many queries a second does the model server answer?
 
-Starts examples/serving/model_server.py with SavedModels, and has a load program in C++ send gRPC
-queries and compare every answer with what the model gives on one stream. Setups: stock (none of our
-variables), with stream groups, with groups, captured steps and --lock-free, these with --front, and
-with calls that share steps, whose answers may have other last bits.
+Starts examples/serving/model_server.py with SavedModels, and has a load program in C++ send queries
+by gRPC or REST, and compare every answer with what the model gives on one stream. Setups: stock
+(none of our variables), with stream groups, with groups, captured steps and --lock-free, these with
+--front, and with calls that share steps, whose answers may have other last bits.
 
     scripts/build_front.sh
     python benchmarks/model_server_load.py --models recommender,bert --clients 16 --seconds 5
@@ -53,7 +53,7 @@ GPU_BUSY = (
     "--loop=1",
 )
 COLUMNS = (
-    "model,setup,servers,devices,groups,clients,rows,rate,queries_per_second,p50_ms,p99_ms,p999_ms,"
+    "model,api,setup,servers,devices,groups,clients,rows,rate,queries_per_second,p50_ms,p99_ms,p999_ms,"
     "longest_ms,cpu_us,cores_busy,gpu_busy_percent,calls,other_bits,wrong"
 )
 
@@ -64,6 +64,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--models", type=names_of(MODELS), default=["recommender"], help=f"of {', '.join(MODELS)}")
     add("--setups", type=names_of(SETUPS), default=SETUPS, help=f"of {', '.join(SETUPS)}")
+    add("--api", choices=("grpc", "rest"), default="grpc", help="how queries come [grpc]")
     add("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
     add("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
     add("--clients", type=whole(1, 4096), default=16, help="connections, with a call each [16]")
@@ -114,6 +115,8 @@ def save(name: str, size: str, rows: int, folder: str) -> None:
                 request.inputs[key].CopyFrom(tf.make_tensor_proto(array))
             file = pathlib.Path(folder) / str(number)
             file.with_suffix(".request").write_bytes(request.SerializeToString())
+            columns = {key: array.tolist() for key, array in arrays.items()}
+            file.with_suffix(".json").write_text(json.dumps({"inputs": columns}))
             file.with_suffix(".values").write_bytes(signature(**arrays)["y"].numpy().tobytes())
 
 
@@ -235,14 +238,14 @@ def load_servers(
     )
 
 
-def address_of(server: subprocess.Popen[str], log: pathlib.Path) -> str:
+def address_of(api: str, server: subprocess.Popen[str], log: pathlib.Path) -> str:
     """Waits until a server serves; raises RuntimeError if it does not start."""
     end = time.monotonic() + START_SECONDS
-    while not (found := re.search(r"ready: gRPC on ([^\s,]+)", log.read_text())):
+    while not (found := re.search(r"ready: gRPC on (\S+), REST on (\S+)", log.read_text())):
         if server.poll() is not None or time.monotonic() > end:
             raise RuntimeError(f"the server did not start: {log.read_text()[-2000:]}")
         time.sleep(0.1)
-    return found[1]
+    return found[1] if api == "grpc" else f"{found[2]}/v1/models/model:predict"
 
 
 def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str) -> str:
@@ -260,7 +263,7 @@ def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(log.open("w")) for log in logs]
         started = [stack.enter_context(running(command, stdout=file, **own)) for file in files]
-        addresses = [address_of(*server) for server in zip(started, logs, strict=True)]
+        addresses = [address_of(options.api, *server) for server in zip(started, logs, strict=True)]
         return load_servers(options, addresses, [each.pid for each in started], folder)
 
 
@@ -286,8 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 except RuntimeError as error:
                     print(f"error: {model}, {setup}: {error}", file=sys.stderr)
                     return 1
-                row = f"{model},{setup},{servers},{options.devices},{groups},{options.clients}"
-                print(f"{row},{figures}", flush=True)
+                row = f"{model},{options.api},{setup},{servers},{options.devices},{groups}"
+                print(f"{row},{options.clients},{figures}", flush=True)
                 other_bits, wrong = figures.split(",")[-2:]
                 status |= wrong != "0" or (setup != "batches" and other_bits != "0")
     return status

@@ -28,8 +28,9 @@ sys.exit(model_server_load.main(sys.argv[1:]))
 """
 
 
-def test_a_server_with_a_front_answers_right() -> None:
-    more = ["--size", "small", "--seconds", "1"]
+@pytest.mark.parametrize("api", ["grpc", "rest"])
+def test_a_server_with_a_front_answers_right(api: str) -> None:
+    more = ["--size", "small", "--seconds", "1", "--api", api]
     done = kit.run_program(
         ["-c", PROGRAM, *SMALL, *more],
         pathlib.Path(model_server_load.__file__).parent,
@@ -38,8 +39,10 @@ def test_a_server_with_a_front_answers_right() -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     (row,) = csv.DictReader(done.stdout.splitlines())
-    configuration = [row[name] for name in ("model", "setup", "servers", "groups", "clients")]
-    assert configuration == ["mlp", "front", "1", "2", "2"]
+    configuration = [
+        row[name] for name in ("model", "api", "setup", "servers", "groups", "clients")
+    ]
+    assert configuration == ["mlp", api, "front", "1", "2", "2"]
     assert row["wrong"] == "0"
     assert int(row["calls"]) > 10
     assert float(row["queries_per_second"]) > 10
@@ -90,7 +93,7 @@ def test_wrong_answers_are_an_error(
     monkeypatch.setattr(model_server_load.subprocess, "run", lambda *_, **__: None)
     monkeypatch.setattr(model_server_load, "run_setup", lambda *_: "0,0,100,1,2,3,4,5,6,7,8,0,1")
     assert model_server_load.main(SMALL) == 1
-    assert capsys.readouterr().out.endswith("mlp,front,1,1,2,2,0,0,100,1,2,3,4,5,6,7,8,0,1\n")
+    assert capsys.readouterr().out.endswith("mlp,grpc,front,1,1,2,2,0,0,100,1,2,3,4,5,6,7,8,0,1\n")
 
 
 def test_a_missing_load_program_is_named(

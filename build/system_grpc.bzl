@@ -38,7 +38,8 @@ def _system_grpc_impl(repository_ctx):
     )
     if result.return_code:
         fail("\n\nThe system has no gRPC for C++ to build the model server's front with. Install it:\n" +
-             "apt-get install pkgconf libgrpc++-dev libprotobuf-dev\n" + result.stderr)
+             "apt-get install pkgconf libgrpc++-dev libprotobuf-dev rapidjson-dev libboost-dev\n" +
+             result.stderr)
     libraries = []
     for word in result.stdout.strip().split(" "):
         if word.startswith("-l") and word not in _SHARED + _LEFT_OUT + libraries:

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-# Builds dist/front, the program that has the model server's gRPC port if it is started with --front,
-# and dist/load, which measures how many calls a server answers. Installs the system's gRPC for C++
-# if it is missing. docs/model-server.md says how to use them.
+# Builds dist/front, the program that has the model server's ports if it is started with --front, and
+# dist/load, which measures how many calls a server answers. Installs the system's gRPC for C++, Boost
+# and RapidJSON if they are missing. docs/model-server.md says how to use them.
 #
 #   scripts/build_front.sh
 #

@@ -152,6 +152,8 @@ missing_grpc() {
   if ! command -v pkg-config >/dev/null; then echo pkgconf; fi
   if ! has_header grpcpp/server.h; then echo libgrpc++-dev; fi
   if ! has_header google/protobuf/io/coded_stream.h; then echo libprotobuf-dev; fi
+  if ! has_header rapidjson/reader.h; then echo rapidjson-dev; fi
+  if ! has_header boost/beast.hpp; then echo libboost-dev; fi
 }
 
 # install_system_packages [--test|--front]: installs the Debian packages that this

@@ -19,7 +19,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 TABLE="${ROOT}/benchmarks/results/releases.csv"
 # The one outside examples/serving that starts the model server.
-SERVER_TEST=benchmarks/model_server_load_test.py::test_a_server_with_captured_steps_answers_right
+SERVER_TEST=benchmarks/model_server_load_test.py::test_a_server_with_a_front_answers_right
 releases=()
 pythons=()
 what=(examples)

@@ -5,13 +5,10 @@
 
 import logging
 import pathlib
-import re
-from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from google.protobuf import text_format
 from made_messages import messages_of
-from tensorflow.python.multistream.serving.served_models import Predictor, ServedModels
 
 MOST_ROWS = 4096
 # TensorFlow Serving's BatchingParameters, which tensorflow-serving-api does not have. The text
@@ -47,42 +44,7 @@ class Batching(NamedTuple):
         return self.sizes[-1] > 1
 
 
-_ALONE = Batching((1,), 0, 4096)
-
-
-class BatchedModels(ServedModels):
-    """The models that a front's calls reach; tells the front which calls may share steps."""
-
-    def __init__(self, batching: Batching) -> None:
-        super().__init__()
-        self._batching = batching
-        self._said: dict[tuple[str, str], Batching] = {}
-        self._tell: Callable[[str, str, Batching], None] | None = None
-
-    def publish(self, model: str, version: int, signatures: Mapping[str, Predictor]) -> None:
-        """As ServedModels; from now on calls of the version's signatures share steps, or not."""
-        super().publish(model, version, signatures)
-        if not self._batching.shares:
-            return
-        for name, predictor in signatures.items():
-            why = predictor.why_not_shared()
-            if re.search(r"\s", name) or not name:
-                why = "its name has blanks"
-            if why:
-                logging.warning(
-                    "calls of %s version %d, signature %s, do not share steps: %s",
-                    *(model, version, name, why),
-                )
-            said = _ALONE if why else self._batching
-            self._said[model, name] = said
-            if self._tell is not None:
-                self._tell(model, name, said)
-
-    def tell(self, tell: Callable[[str, str, Batching], None]) -> None:
-        """Calls `tell` for each signature now, and again when the signature changes."""
-        self._tell = tell
-        for (model, name), said in list(self._said.items()):
-            tell(model, name, said)
+ALONE = Batching((1,), 0, 4096)
 
 
 def batching(rows: int, wait_us: int, steps: int) -> Batching:

@@ -129,9 +129,9 @@ def test_front_of_another_build_is_refused() -> None:
             return 99
 
     options = server_options.parse(["--model=a=.", "--port=0", f"--front={FRONT}"])
-    arguments = {"handshake-timeout-ms": 1000, "most-streams": 1, "idle-ms": 1000}
+    arguments = {"read-timeout-ms": 1000, "most-streams": 1, "idle-ms": 1000}
     with pytest.raises(OSError, match=r"not of the same build.*scripts/build_front.sh"):
-        Front(options, "unix:nowhere", Newer(), [], arguments)
+        Front(options, "nowhere", Newer(), [], arguments)
 
 
 def test_samples_and_traced_calls_go_to_python_and_say_so(tmp_path: pathlib.Path) -> None:
@@ -144,11 +144,11 @@ def test_samples_and_traced_calls_go_to_python_and_say_so(tmp_path: pathlib.Path
             return grpc.unary_unary_rpc_method_handler(lambda request, context: request)
 
     python = grpc.server(concurrent.futures.ThreadPoolExecutor(1), handlers=[Python()])
-    python.add_insecure_port(f"unix:{tmp_path}/python")
+    python.add_insecure_port(f"unix:{tmp_path}/grpc")
     python.start()
     options = server_options.parse(["--model=a=.", "--port=0", f"--front={FRONT}"])
-    arguments = {"handshake-timeout-ms": 1000, "most-streams": 100, "idle-ms": 100000}
-    front = Front(options, f"unix:{tmp_path}/python", ServedModels(), ["a"], arguments)
+    arguments = {"read-timeout-ms": 1000, "most-streams": 100, "idle-ms": 100000}
+    front = Front(options, str(tmp_path), ServedModels(), ["a"], arguments)
     traced = f"00-{'a' * 32}-{'b' * 16}-01"
 
     with grpc.insecure_channel(f"127.0.0.1:{front.port}") as channel:

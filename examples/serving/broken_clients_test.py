@@ -103,6 +103,9 @@ REQUESTS = {
     "two lengths": post(b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
     "a negative length": post(b"Content-Length: -1\r\n\r\n"),
     "a chunk that is none": post(b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"),
+    "a chunk whose head does not end": post(
+        b"Transfer-Encoding: chunked\r\n\r\n1;" + b"a" * (1 << 20)
+    ),
     "length and chunks": post(b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     "bytes that are no UTF-8": post(b"Content-Length: 2\r\n\r\n\xff\xfe", b"%ff%fe"),
     "a path upward": b"GET /v1/models/../../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",

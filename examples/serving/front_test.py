@@ -64,14 +64,14 @@ def test_port_that_is_taken_is_named(front_server: Server, saved: Saved) -> None
     with pytest.raises(OSError, match="Address already in use"):
         Front(
             options,
-            "unix:nowhere",
+            "nowhere",
             ServedModels(),
             ["toy"],
-            dict.fromkeys(("handshake-timeout-ms", "most-streams", "idle-ms"), 1000),
+            dict.fromkeys(("read-timeout-ms", "most-streams", "idle-ms"), 1000),
         )
     options.host = "no such host"
     with pytest.raises(OSError, match="known"):
-        Front(options, "unix:nowhere", ServedModels(), [], {})
+        Front(options, "nowhere", ServedModels(), [], {})
 
 
 def test_calls_that_wait_are_bounded_and_end_by_their_deadline(saved: Saved, serve: Any) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import concurrent.futures
 import logging
 import pathlib
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,7 @@ import example_calls
 import grpc
 import kserve_grpc
 import tensorflow as tf
-from batching import BatchedModels
+from front_models import FrontModels
 from google.protobuf import wrappers_pb2
 from grpc_front import Front
 from grpc_guard import RefuseBrokenMessages
@@ -236,7 +235,8 @@ class _Health(health.aio.HealthServicer):
 class GrpcServer:
     """The gRPC server, on its port; raises OSError if it cannot listen there.
 
-    With a front (grpc_front.py) the port is the front's, and this server has a socket file.
+    With a front (grpc_front.py) the port is the front's, as is the one of REST, and this server has
+    a socket file in the folder `sockets`.
     """
 
     def __init__(
@@ -244,9 +244,11 @@ class GrpcServer:
         calls: Calls,
         memory: RequestMemory,
         options: argparse.Namespace,
-        served: BatchedModels | None = None,
+        served: FrontModels | None = None,
+        sockets: str = "",
     ) -> None:
         self._calls = calls
+        self._sockets = sockets
         self._options = options
         self._served = served
         self._front: Front | None = None
@@ -285,9 +287,7 @@ class GrpcServer:
         if served is None:
             self.address = self._listen(options)
         else:
-            # A folder that only this user may enter: the file is a way past TLS.
-            self._folder = tempfile.TemporaryDirectory()
-            self.address = f"unix:{self._folder.name}/grpc"
+            self.address = f"unix:{sockets}/grpc"
             try:
                 self._server.add_insecure_port(self.address)
             except RuntimeError as error:
@@ -318,20 +318,16 @@ class GrpcServer:
         if self._served is not None:
             self._start_front(self._served)
 
-    def _start_front(self, served: BatchedModels) -> None:
-        options, host = self._options, _host(self._options)
+    def _start_front(self, served: FrontModels) -> None:
+        options, models = self._options, self._calls.models
         arguments = {
-            "handshake-timeout-ms": int(options.read_timeout * 1000),
+            "read-timeout-ms": int(options.read_timeout * 1000),
             "most-streams": _MOST_STREAMS,
             "idle-ms": int(_IDLE_SECONDS * 1000),
         }
-        try:
-            models = self._calls.models
-            self._front = Front(options, self.address, served, models.names, arguments)
-        except OSError as error:
-            raise OSError(f"gRPC cannot listen on {host}:{options.port}: {error}") from error
+        self._front = Front(options, self._sockets, served, models.names, arguments)
         self._calls.metrics.front = self._front
-        served.tell(self._front.batch)
+        served.tell(self._front)
         for name, share in options.share.items():
             self._front.share(name, share)
         models.tell_names = self._front.name_models
@@ -339,7 +335,8 @@ class GrpcServer:
             self._front.trace()
         models.tell_change = self._share_calls
         self._share_calls()
-        self.address = f"{host}:{self._front.port}"
+        self.address = f"{_host(options)}:{self._front.port}"
+        self.rest_port = self._front.rest_port
 
     def _share_calls(self) -> None:
         """Tells the front which share of each model's calls Python has to see."""
@@ -383,8 +380,6 @@ class GrpcServer:
             calls & self._guard.open or (self._front is not None and self._front.figures().unsent)
         ):
             await asyncio.sleep(0.02)
-        if self._front is not None:
-            self._folder.cleanup()
 
 
 def _host(options: argparse.Namespace) -> str:

@@ -1,11 +1,11 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""gRPC's port in a process of its own, whose calls of Predict Python does not see.
+"""The ports of gRPC and REST in a process of its own, whose calls of Predict Python does not see.
 
 clients -> front (front/main.cc) -> lanes, a thread each -> C++ (served_models.h) -> TensorFlow
                |
-               +-> the gRPC server in Python: other methods, and requests that are not plain
+               +-> the servers in Python: other methods, and requests that are not plain
 """
 
 import argparse
@@ -16,7 +16,7 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import grpc
@@ -58,13 +58,14 @@ class Share(NamedTuple):
 class Front:
     """The process. Raises OSError if it cannot be started, or cannot listen.
 
-    `python_address` is that of the gRPC server in Python, `arguments` are more of main.cc's.
+    `sockets` is the folder in which the servers in Python listen, on the files `grpc` and `rest`;
+    `arguments` are more of main.cc's.
     """
 
     def __init__(
         self,
         options: argparse.Namespace,
-        python_address: str,
+        sockets: str,
         models: ServedModels,
         model_names: Sequence[str],
         arguments: dict[str, int],
@@ -77,7 +78,9 @@ class Front:
         given: dict[str, Any] = {
             "host": options.host,
             "port": options.port,
-            "python": python_address,
+            "rest-port": options.rest_port,
+            "python": f"unix:{sockets}/grpc",
+            "python-rest": f"{sockets}/rest",
             "control": far_control.fileno(),
             "lanes": ",".join(str(far_lane.fileno()) for _, far_lane in lanes),
             "queue": options.queue,
@@ -104,7 +107,7 @@ class Front:
         word, _, rest = self._lines.readline().strip().partition(" ")
         if word != "listening":
             raise OSError(rest or f"{options.front} ended with {self._process.wait()}")
-        port, _, frames = rest.partition(" ")
+        port, rest_port, frames = rest.split(" ")
         if frames != str(models.frames()):
             self._process.kill()
             raise OSError(
@@ -112,6 +115,7 @@ class Front:
                 "scripts/build_front.sh builds it anew"
             )
         self.port = int(port)
+        self.rest_port = int(rest_port)
         for near, _ in lanes:
             threading.Thread(target=models.answer, args=(near,), name="lane", daemon=True).start()
 
@@ -140,6 +144,15 @@ class Front:
         """Has calls of a model's signature share steps from now on, or not."""
         limits = f"{batching.sizes[-1]} {batching.wait_us} {batching.steps}"
         self.say(f"batch {model} {signature} {limits}")
+
+    def serve(
+        self, model: str, version: int, signatures: Mapping[str, Mapping[str, int]] | None
+    ) -> None:
+        """Says which dtypes the inputs of a version's signatures have; None: it is not served."""
+        said: dict[str, Any] = {"model": model, "version": version}
+        if signatures is not None:
+            said["signatures"] = signatures
+        self.say(f"version {json.dumps(said)}")
 
     def share(self, model: str, share: Share) -> None:
         """Limits a model from now on, and has calls of the highest priority go first."""

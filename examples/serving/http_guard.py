@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import contextlib
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -120,33 +121,54 @@ class _Server(uvicorn.Server):
         yield
 
 
+def url_of(options: argparse.Namespace, port: int) -> str:
+    """The URL at which a port answers by HTTP."""
+    scheme = "https" if options.tls_key else "http"
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    return f"{scheme}://{host}:{port}"
+
+
+def _listener(options: argparse.Namespace) -> socket.socket:
+    address = (options.host, options.rest_port)
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # Only of sockets that name TCP does asyncio send all data at once. Otherwise a body waits, some
+    # 40 ms, for the client to acknowledge the head.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise OSError(f"REST cannot listen on {address[0]}:{address[1]}: {error}") from error
+    return listener
+
+
 class HttpServer:
     """The HTTP server, on its port; raises OSError if it cannot listen there.
+
+    With a `file` it listens on that socket file instead; a front has the port, and the limit.
 
     Of the options it takes `--host`, `--rest-port`, `--tls-key`, `--tls-certificate`,
     `--read-timeout`, and `--max-connections`: for one more the one is closed that has had no
     request for longest, or the new one if all have one.
     """
 
-    def __init__(self, application: Any, options: argparse.Namespace) -> None:
-        address = (options.host, options.rest_port)
-        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-        # Only of sockets that name TCP does asyncio send all data at once. Otherwise a body waits,
-        # some 40 ms, for the client to acknowledge the head.
-        self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._socket.bind(address)
-        except OSError as error:
-            self._socket.close()
-            raise OSError(f"REST cannot listen on {address[0]}:{address[1]}: {error}") from error
-        scheme = "https" if options.tls_key else "http"
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}"
+    def __init__(self, application: Any, options: argparse.Namespace, file: str = "") -> None:
+        if file:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.bind(file)
+            tls, most_connections = (None, None), sys.maxsize
+        else:
+            self._socket = _listener(options)
+            self.url = url_of(options, self._socket.getsockname()[1])
+            tls, most_connections = (
+                (options.tls_key, options.tls_certificate),
+                options.max_connections,
+            )
         self._server = _Server(
             uvicorn.Config(
                 application,
-                http=_protocol(options.max_connections, options.read_timeout),
+                http=_protocol(most_connections, options.read_timeout),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -154,8 +176,8 @@ class HttpServer:
                 access_log=False,
                 server_header=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-                ssl_keyfile=options.tls_key,
-                ssl_certfile=options.tls_certificate,
+                ssl_keyfile=tls[0],
+                ssl_certfile=tls[1],
             )
         )
         self._task: asyncio.Task[None] | None = None

@@ -19,14 +19,15 @@ import pathlib
 import resource
 import signal
 import sys
+import tempfile
 import time
 
-from batching import BatchedModels
 from call_queue import CallQueue
 from config_file import ConfigFile
 from device_names import devices_of
+from front_models import FrontModels
 from grpc_api import GrpcServer
-from http_guard import HttpServer
+from http_guard import HttpServer, url_of
 from loaded_model import LoadedModel
 from models import Models
 from predict_calls import Calls
@@ -45,7 +46,7 @@ _LOGGED_REQUESTS = 4  # times --max-request-mb that calls which wait to be logge
 
 
 def _loaded_models(
-    options: argparse.Namespace, devices: Devices, served: BatchedModels | None
+    options: argparse.Namespace, devices: Devices, served: FrontModels | None
 ) -> tuple[Models, ConfigFile]:
     """Loads what is to be served at first; OSError if that is wrong, or does not load."""
 
@@ -70,7 +71,7 @@ async def _serve(
     models: Models,
     file: ConfigFile,
     queue: CallQueue,
-    served: BatchedModels | None,
+    served: FrontModels | None,
 ) -> None:
     """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
@@ -82,17 +83,21 @@ async def _serve(
         traces = Traces(options.otlp_endpoint, options.trace_rate)
     calls = Calls(models, queue, metrics, options.call_timeout, request_log, traces)
     memory = RequestMemory(options.most_bytes)
-    grpc_server = GrpcServer(calls, memory, options, served)
-    http_server = HttpServer(RestApi(calls, memory, options).application, options)
+    # A folder that only this user may enter: its files are a way past TLS.
+    sockets = tempfile.TemporaryDirectory()
+    grpc_server = GrpcServer(calls, memory, options, served, sockets.name)
+    rest_file = "" if served is None else f"{sockets.name}/rest"
+    http_server = HttpServer(RestApi(calls, memory, options).application, options, rest_file)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    await grpc_server.start()
     await http_server.start()
+    await grpc_server.start()
+    url = http_server.url if served is None else url_of(options, grpc_server.rest_port)
     models.every(options.poll_seconds, models.poll)
     if options.model_config_poll_seconds and options.model_config_file is not None:
         models.every(options.model_config_poll_seconds, file.look)
-    print(f"ready: gRPC on {grpc_server.address}, REST on {http_server.url}", flush=True)
+    print(f"ready: gRPC on {grpc_server.address}, REST on {url}", flush=True)
     ends = {"": stopped.wait(), "gRPC": grpc_server.ended(), "REST": http_server.ended()}
     ended = {asyncio.ensure_future(waits): what for what, waits in ends.items()}
     await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
@@ -111,6 +116,7 @@ async def _serve(
     for what, of_calls in (("requests were logged", request_log), ("traces were sent", traces)):
         if of_calls and not await asyncio.to_thread(of_calls.close, _LOG_SECONDS):
             logging.warning("not all sampled %s within %s s", what, _LOG_SECONDS)
+    sockets.cleanup()
     answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses().items()))
     logging.info("calls answered: %s", answered or "none")
     if not all_ended:
@@ -140,7 +146,7 @@ def main() -> None:
         # The front counts the steps of all devices together.
         steps = options.batching.steps * len(devices.names)
         batching = options.batching._replace(steps=steps)
-        served = BatchedModels(batching) if options.front is not None else None
+        served = FrontModels(batching) if options.front is not None else None
         models, file = _loaded_models(options, devices, served)
         queue = CallQueue(options.threads, options.queue)
         asyncio.run(_serve(options, models, file, queue, served))

@@ -170,15 +170,19 @@ class Calls:
 
     def grpc_origin(self, context: Any, service: str, method: str) -> Origin:
         """How a call has come by gRPC."""
-        has_front = self.metrics.front is not None
-        if self.traces is None and not has_front:
+        if self.traces is None and self.metrics.front is None:
             return _NOWHERE
         headers = dict(context.invocation_metadata())
-        # A front takes the header from what clients send; without a front anybody may send it.
-        drawn = headers.get(_SAMPLED) if has_front else None
-        sampled = None if drawn is None else drawn == "1"
         attributes = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
-        return Origin(f"{service}/{method}", attributes, headers, sampled)
+        return self.origin(f"{service}/{method}", attributes, headers)
+
+    def origin(
+        self, name: str, attributes: Mapping[str, str], headers: Mapping[str, str]
+    ) -> Origin:
+        """How a call has come, with these headers."""
+        # A front takes the header from what clients send; without a front anybody may send it.
+        drawn = headers.get(_SAMPLED) if self.metrics.front is not None else None
+        return Origin(name, attributes, headers, None if drawn is None else drawn == "1")
 
     def share(self, config: ModelConfig | None) -> float:
         """The share of a model's calls that Python has to see: the larger of two rates."""

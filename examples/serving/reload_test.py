@@ -304,7 +304,7 @@ def test_removed_model_is_dropped_when_its_last_call_has_ended(configured: Confi
     assert not call.done()
     assert call.result().outputs["y"]
     until(lambda: configured.states("other") == [])
-    assert "other version 1 is dropped" in server.text()
+    until(lambda: "other version 1 is dropped" in server.text())
     configured.reload(toy, configured.model("other"))
     assert configured.answer("other") == (1, 1)
     assert configured.states("other") == [(1, 30)]

@@ -43,7 +43,7 @@ class RestCalls:
 
             done = functools.partial(work, body, self._most_bytes)
             call = asyncio.ensure_future(
-                self.calls.predict(name, version, done, method=method, origin=_origin(request))
+                self.calls.predict(name, version, done, method=method, origin=self._origin(request))
             )
             gone = asyncio.ensure_future(_until_gone(request))
             try:
@@ -54,6 +54,15 @@ class RestCalls:
             finally:
                 gone.cancel()
                 call.cancel()
+
+    def _origin(self, request: Request) -> Origin:
+        route = request.scope["route"].path
+        attributes = {
+            "http.request.method": request.method,
+            "http.route": route,
+            "url.path": request.url.path,
+        }
+        return self.calls.origin(f"{request.method} {route}", attributes, request.headers)
 
     async def _body_of(self, request: Request, read: Callable[[int], None]) -> bytes:
         coding = request.headers.get("content-encoding", "identity")
@@ -75,16 +84,6 @@ class RestCalls:
                 raise too_large(f"the body is {says}")
             chunks.append(chunk)
         return b"".join(chunks)
-
-
-def _origin(request: Request) -> Origin:
-    route = request.scope["route"].path
-    attributes = {
-        "http.request.method": request.method,
-        "http.route": route,
-        "url.path": request.url.path,
-    }
-    return Origin(f"{request.method} {route}", attributes, request.headers)
 
 
 async def _until_gone(request: Request) -> None:

@@ -243,6 +243,7 @@ def _bytes_in(value: Any, name: str) -> Any:
 
 def answer(request: PredictRequest, results: Arrays) -> bytes:
     """The body of the answer: JSON, with NaN and Infinity as TensorFlow Serving writes them."""
+    results = dict(sorted(results.items()))
     if not request.by_row:
         outputs = text_of(results) if len(results) == 1 else _object_of(results)
         return f'{{"outputs": {outputs}}}'.encode()

@@ -291,7 +291,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--front",
         type=_program,
         metavar="PROGRAM",
-        help="have gRPC answered by this program, which scripts/build_front.sh builds; "
+        help="have calls answered by this program, which scripts/build_front.sh builds; "
         "implies --lock-free",
     )
     _add_shared_steps(parser)

@@ -110,8 +110,12 @@ def save_models(folder: str) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process with emulated GPUs, and no other variable of TensorFlow."""
-    return {**kit.inherited(), "TF_MULTI_STREAM_EMULATED_GPUS": "1", **more}
+    """The environment of a process with emulated GPUs, and no other variable of TensorFlow.
+
+    With kit.ON_GPU the GPU is that of the machine.
+    """
+    emulated = {} if kit.ON_GPU else {"TF_MULTI_STREAM_EMULATED_GPUS": "1"}
+    return {**kit.inherited(), **emulated, **more}
 
 
 def run_here(code: str, timeout: float, **variables: str) -> Any:
@@ -265,7 +269,9 @@ model_server.main()
 
 
 class FakeFront:
-    """A program that stands for a front and answers no calls; it writes down what it is told.
+    """A program that stands for a front; it writes down what it is told.
+
+    It answers no calls by gRPC, and has Python answer all by REST.
 
     `program` is for --front. `said` has the lines after the server's start, without questions.
     """
@@ -274,12 +280,28 @@ class FakeFront:
         self.program = folder / "front"
         self._heard = folder / "heard"
         self.program.write_text(f"""#!{sys.executable}
-import socket, sys
+import socket, sys, threading
 options = dict(option[2:].split("=", 1) for option in sys.argv[1:])
 control = socket.socket(fileno=int(options["control"]))
+listener = socket.create_server(("127.0.0.1", 0))
+
+def pass_on(one, other):
+    while data := one.recv(1 << 16):
+        other.sendall(data)
+    other.shutdown(socket.SHUT_WR)
+
+def accept():
+    while True:
+        client, python = listener.accept()[0], socket.socket(socket.AF_UNIX)
+        python.connect(options["python-rest"])
+        for ends in ((client, python), (python, client)):
+            threading.Thread(target=pass_on, args=ends, daemon=True).start()
+
+threading.Thread(target=accept, daemon=True).start()
 with open({str(self._heard)!r}, "w", buffering=1) as heard:
     print(options["python"], file=heard)
-    control.sendall(b"listening 1 {ServedModels().frames()}\\n")
+    port = listener.getsockname()[1]
+    control.sendall(f"listening 1 {{port}} {ServedModels().frames()}\\n".encode())
     for line in control.makefile():
         if line == "stats\\n":
             control.sendall(b'{{"answers": [], "unsent": 0}}\\n')
@@ -289,8 +311,9 @@ with open({str(self._heard)!r}, "w", buffering=1) as heard:
         self.program.chmod(0o755)
 
     def said(self) -> list[str]:
-        """What it was told, line by line."""
-        return self._heard.read_text().splitlines()[1:]
+        """What it was told, line by line, but for the dtypes of versions."""
+        lines = self._heard.read_text().splitlines()[1:]
+        return [line for line in lines if not line.startswith("version ")]
 
     def channel(self) -> Any:
         """A channel to the server in Python, as a front has it."""

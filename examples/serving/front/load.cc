@@ -5,11 +5,12 @@
 //
 //   load ADDRESS FOLDER CLIENTS SECONDS [RATE]
 //
-// FOLDER has the requests 0.request, 1.request, ... and for each the bytes of
-// the values in the right answer, 0.values, ... Each client has a connection
-// and a call at a time. With RATE, calls come at random times instead (a
-// Poisson process), so many in a second on average, over the clients'
-// connections, and a call's time is from when it was to come.
+// ADDRESS is HOST:PORT for gRPC, http://HOST:PORT/PATH for REST. FOLDER has the
+// requests 0.request, 1.request, ... for gRPC, 0.json, ... for REST, and for
+// each the bytes of the values in the right answer, 0.values, ... Each client
+// has a connection and a call at a time. With RATE, calls come at random times
+// instead (a Poisson process), so many in a second on average, over the
+// clients' connections, and a call's time is from when it was to come.
 //
 // Warms the server up, prints "ready", and waits for a line. Then it measures,
 // and prints one line, JSON: calls, calls in a second, times in milliseconds,
@@ -18,22 +19,13 @@
 // text of the last error.
 
 #include <absl/synchronization/mutex.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/wire_format_lite.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -43,101 +35,19 @@
 #include <utility>
 #include <vector>
 
+#include "examples/serving/front/load_clients.h"
+
 namespace {
+
+using front::Clients;
+using front::Outcome;
+using front::Query;
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
-constexpr std::chrono::seconds kTimeout(60);
 // Before the measurement: kernels, recordings.
 constexpr std::chrono::seconds kWarmUp(2);
 constexpr size_t kMostBursts = 10;
-// Of a float: relative above 1, absolute below.
-constexpr float kTolerance = 1e-3f;
-
-struct Query {
-  grpc::ByteBuffer request;
-  std::string values;
-};
-
-bool Read(const std::string& file, std::string* bytes) {
-  std::ifstream in(file, std::ios::binary);
-  bytes->assign(std::istreambuf_iterator<char>(in), {});
-  return in.good() || in.eof();
-}
-
-std::vector<Query> ReadQueries(const std::string& folder) {
-  std::vector<Query> queries;
-  for (;;) {
-    const std::string name = folder + "/" + std::to_string(queries.size());
-    std::string request, values;
-    if (!Read(name + ".request", &request) || request.empty() ||
-        !Read(name + ".values", &values)) {
-      return queries;
-    }
-    const grpc::Slice slice(request);
-    queries.push_back({grpc::ByteBuffer(&slice, 1), std::move(values)});
-  }
-}
-
-// Reads one level of a message: calls `take` with the bytes of each field of
-// `number`, which is a message or bytes.
-template <class Take>
-void ForEach(std::string_view message, int number, const Take& take) {
-  google::protobuf::io::CodedInputStream in(
-      reinterpret_cast<const uint8_t*>(message.data()),
-      static_cast<int>(message.size()));
-  while (const uint32_t tag = in.ReadTag()) {
-    uint32_t size = 0;
-    if (tag != static_cast<uint32_t>(number << 3 | 2)) {
-      if (!google::protobuf::internal::WireFormatLite::SkipField(&in, tag)) {
-        return;
-      }
-    } else if (!in.ReadVarint32(&size) ||
-               in.CurrentPosition() + size > message.size()) {
-      return;
-    } else {
-      take(message.substr(in.CurrentPosition(), size));
-      in.Skip(static_cast<int>(size));
-    }
-  }
-}
-
-// The values of the outputs of a PredictResponse, which are floats.
-std::string FloatsOf(std::string_view response) {
-  std::string floats;
-  ForEach(response, 1, [&floats](std::string_view entry) {
-    ForEach(entry, 2, [&floats](std::string_view tensor) {
-      for (const int field : {4, 5}) {  // tensor_content, float_val
-        ForEach(tensor, field,
-                [&floats](std::string_view bytes) { floats += bytes; });
-      }
-    });
-  });
-  return floats;
-}
-
-enum class Answer { kSame, kClose, kWrong };
-
-Answer Compare(const grpc::ByteBuffer& response, const std::string& values) {
-  grpc::Slice slice;
-  if (!response.DumpToSingleSlice(&slice).ok()) return Answer::kWrong;
-  const std::string_view bytes(reinterpret_cast<const char*>(slice.begin()),
-                               slice.size());
-  if (bytes.find(values) != std::string_view::npos) return Answer::kSame;
-  const std::string floats = FloatsOf(bytes);
-  if (floats.size() != values.size()) return Answer::kWrong;
-  for (size_t at = 0; at + sizeof(float) <= floats.size();
-       at += sizeof(float)) {
-    float got = 0, want = 0;
-    memcpy(&got, floats.data() + at, sizeof got);
-    memcpy(&want, values.data() + at, sizeof want);
-    if (!(std::abs(got - want) <= kTolerance * std::max(1.f, std::abs(want)))) {
-      return Answer::kWrong;
-    }
-  }
-  return Answer::kClose;
-}
 
 // Without what JSON would have to escape.
 std::string Plain(std::string text) {
@@ -149,22 +59,14 @@ std::string Plain(std::string text) {
 
 class Load {
  public:
-  Load(const std::string& address, std::vector<Query> queries, int clients)
-      : queries_(std::move(queries)) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt("grpc.use_local_subchannel_pool", 1);
-    arguments.SetMaxReceiveMessageSize(-1);
-    for (int client = 0; client < clients; ++client) {
-      arguments.SetInt("client", client);  // or channels are shared
-      stubs_.push_back(
-          std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
-              address, grpc::InsecureChannelCredentials(), arguments)));
-    }
-  }
+  Load(std::unique_ptr<Clients> clients, int count, std::vector<Query> queries)
+      : clients_(std::move(clients)),
+        count_(static_cast<size_t>(count)),
+        queries_(std::move(queries)) {}
 
   // Calls that begin before `end` follow on each other.
   void RunClosed(Clock::time_point end) {
-    for (size_t client = 0; client < stubs_.size(); ++client) {
+    for (size_t client = 0; client < count_; ++client) {
       Begin(client, Clock::now(), end);
     }
     Wait();
@@ -177,7 +79,7 @@ class Load {
          at += std::chrono::duration_cast<Clock::duration>(
              std::chrono::duration<double>(between(random)))) {
       std::this_thread::sleep_until(at);
-      Begin(next_++ % stubs_.size(), at, Clock::time_point::min());
+      Begin(next_++ % count_, at, Clock::time_point::min());
     }
     Wait();
   }
@@ -240,38 +142,26 @@ class Load {
   }
 
  private:
-  struct Call {
-    grpc::ClientContext context;
-    grpc::ByteBuffer response;
-  };
-
   void Begin(size_t client, Clock::time_point begin, Clock::time_point end) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       ++open_;
     }
     const size_t number = queried_++ % queries_.size();
-    auto* call = new Call;
-    call->context.set_deadline(std::chrono::system_clock::now() + kTimeout);
-    stubs_[client]->UnaryCall(
-        &call->context, kPredict, {}, &queries_[number].request,
-        &call->response,
-        [this, call, client, begin, end, number](const grpc::Status& status) {
+    clients_->Call(
+        client, queries_[number],
+        [this, client, begin, end](const Outcome& outcome) {
           const auto now = Clock::now();
-          const Answer answer =
-              status.ok() ? Compare(call->response, queries_[number].values)
-                          : Answer::kSame;
-          delete call;
           if (now < end) Begin(client, now, end);
           std::lock_guard<std::mutex> lock(mutex_);
           times_.push_back(
               std::chrono::duration<double, std::milli>(now - begin).count());
           ends_.push_back({std::chrono::duration<double>(now - forgot_).count(),
                            times_.back()});
-          close_ += answer == Answer::kClose;
-          wrong_ += answer == Answer::kWrong;
-          failed_ += !status.ok();
-          if (!status.ok()) error_ = Plain(status.error_message());
+          close_ += outcome.answer == Outcome::kClose;
+          wrong_ += outcome.answer == Outcome::kWrong;
+          failed_ += !outcome.error.empty();
+          if (!outcome.error.empty()) error_ = Plain(outcome.error);
           if (--open_ == 0) ended_.notify_all();
         });
   }
@@ -281,8 +171,9 @@ class Load {
     ended_.wait(lock, [&] { return open_ == 0; });
   }
 
+  const std::unique_ptr<Clients> clients_;
+  const size_t count_;
   const std::vector<Query> queries_;
-  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   std::atomic<size_t> queried_{0};
   size_t next_ = 0;
   std::mutex mutex_;
@@ -302,7 +193,7 @@ int main(int count, char** arguments) {
     fprintf(stderr, "usage: load ADDRESS FOLDER CLIENTS SECONDS [RATE]\n");
     return 2;
   }
-  std::vector<Query> queries = ReadQueries(arguments[2]);
+  std::vector<Query> queries = front::ReadQueries(arguments[2]);
   const int clients = atoi(arguments[3]);
   const double seconds = atof(arguments[4]);
   const double rate = count == 6 ? atof(arguments[5]) : 0;
@@ -313,7 +204,12 @@ int main(int count, char** arguments) {
   }
   // Debian's Abseil looks for deadlocks at each lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  Load load(arguments[1], std::move(queries), clients);
+  const std::string address = arguments[1];
+  const bool is_rest = address.rfind("http://", 0) == 0;
+  // Never deleted: threads of its clients wait for calls.
+  Load& load = *new Load(is_rest ? front::RestClients(address, clients)
+                                 : front::GrpcClients(address, clients),
+                         clients, std::move(queries));
   load.RunClosed(Clock::now() + kWarmUp);
   load.Forget();
   printf("ready\n");

@@ -1,8 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The gRPC port of the model server, in a process of its own: gRPC's C++
-// library and the one that is inside TensorFlow cannot be in one process.
+// The ports of the model server, for gRPC and REST, in a process of its own:
+// gRPC's C++ library and the one that is inside TensorFlow cannot be in one
+// process.
 // Started by grpc_front.py, which gives sockets and limits as --name=value, and
 // commands through the control socket:
 //
@@ -20,10 +21,12 @@
 //                         PRIORITY go first
 //   sample MODEL SHARE    Python answers the share, 0 to 1, of the calls
 //   trace 1               Python answers calls that their clients trace; 0: not
+//   version JSON          the dtypes of a version's signatures, or that there
+//                         is no such version (served_signatures.h)
 //
-// The first line that is said there is "listening PORT FRAMES", with the number
-// of front_frames.h, or "error TEXT". The process ends when the control socket
-// is closed.
+// The first line that is said there is "listening PORT REST_PORT FRAMES", with
+// the number of front_frames.h, or "error TEXT". The process ends when the
+// control socket is closed.
 
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/create_channel.h>
@@ -47,7 +50,9 @@
 
 #include "examples/serving/front/acceptor.h"
 #include "examples/serving/front/call_queue.h"
+#include "examples/serving/front/http_port.h"
 #include "examples/serving/front/lanes.h"
+#include "examples/serving/front/rest_calls.h"
 #include "examples/serving/front/served_call.h"
 #include "tensorflow/core/common_runtime/multistream/serving/front_frames.h"
 
@@ -55,6 +60,8 @@ namespace front {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks(20);  // for late calls
+// The longest that an HTTP connection is open between two requests.
+constexpr std::chrono::seconds kKeepAlive(30);
 
 std::vector<std::string> Split(const std::string& text) {
   std::istringstream in(text);
@@ -198,16 +205,27 @@ void SetSample(std::istringstream command, Samples* samples) {
   if (command) samples->SetShare(model, share);
 }
 
-[[noreturn]] void Main(const Options& options) {
-  Control control(options.Whole("control"));
-  int port = options.Whole("port");
+// Ends the process if it cannot listen.
+std::vector<int> ListenOrEnd(const std::string& what, const std::string& host,
+                             int* port, Control* control) {
   std::string error;
-  const std::vector<int> listeners =
-      Listen(options.Text("host"), &port, &error);
+  std::vector<int> listeners = Listen(host, port, &error);
   if (listeners.empty()) {
-    control.Say("error " + error);
+    control->Say("error " + what + " cannot listen on " +
+                 (host.find(':') == host.npos ? host : "[" + host + "]") + ":" +
+                 std::to_string(*port) + ": " + error);
     _exit(1);
   }
+  return listeners;
+}
+
+[[noreturn]] void Main(const Options& options) {
+  Control control(options.Whole("control"));
+  int port = options.Whole("port"), rest_port = options.Whole("rest-port");
+  const std::vector<int> listeners =
+      ListenOrEnd("gRPC", options.Text("host"), &port, &control);
+  const std::vector<int> rest_listeners =
+      ListenOrEnd("REST", options.Text("host"), &rest_port, &control);
 
   // Objects of this function live as long as the process.
   grpc::ChannelArguments python_arguments;
@@ -231,6 +249,17 @@ void SetSample(std::istringstream command, Samples* samples) {
       });
   Samples samples;
   Service service(&queue, &samples, &python, static_cast<size_t>(most_bytes));
+  ServedSignatures signatures;
+  RestCalls rest_calls(&queue, &samples, &signatures,
+                       options.Text("python-rest"),
+                       static_cast<uint64_t>(most_bytes));
+  HttpPort http(
+      {static_cast<uint64_t>(most_bytes),
+       std::chrono::milliseconds(options.Whole("read-timeout-ms")), kKeepAlive},
+      static_cast<size_t>(options.Whole("max-connections")),
+      [&rest_calls](std::shared_ptr<HttpExchange> exchange) {
+        rest_calls.Handle(std::move(exchange));
+      });
 
   grpc::ServerBuilder builder;
   builder.RegisterCallbackGenericService(&service);
@@ -239,15 +268,24 @@ void SetSample(std::istringstream command, Samples* samples) {
   builder.AddChannelArgument("grpc.per_message_decompression", 0);  // inflate.h
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument("grpc.server_handshake_timeout_ms",
-                             options.Whole("handshake-timeout-ms"));
+                             options.Whole("read-timeout-ms"));
   builder.AddChannelArgument("grpc.max_concurrent_streams",
                              options.Whole("most-streams"));
   builder.AddChannelArgument("grpc.max_connection_idle_ms",
                              options.Whole("idle-ms"));
   const auto credentials = Credentials(options);
-  if (!options.Text("tls-key").empty() && !CanListen(credentials)) {
-    control.Say("error gRPC does not take --tls-key and --tls-certificate");
-    _exit(1);
+  if (!options.Text("tls-key").empty()) {
+    if (!CanListen(credentials)) {
+      control.Say("error gRPC does not take --tls-key and --tls-certificate");
+      _exit(1);
+    }
+    const std::string why =
+        http.UseTls(options.Text("tls-key"), options.Text("tls-certificate"));
+    if (!why.empty()) {
+      control.Say("error REST does not take --tls-key and --tls-certificate: " +
+                  why);
+      _exit(1);
+    }
   }
   const auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -277,7 +315,9 @@ void SetSample(std::istringstream command, Samples* samples) {
     Accept(listeners, static_cast<size_t>(options.Whole("max-connections")),
            acceptor.get());
   });
+  http.Start(rest_listeners);
   control.Say("listening " + std::to_string(port) + " " +
+              std::to_string(rest_port) + " " +
               std::to_string(tensorflow::multistream::kFrontFrames));
   for (std::string line; control.Read(&line);) {
     std::istringstream command(line);
@@ -293,6 +333,8 @@ void SetSample(std::istringstream command, Samples* samples) {
       int traced = 0;
       command >> traced;
       samples.SetTraced(traced != 0);
+    } else if (word == "version") {
+      signatures.Set(line.substr(line.find(' ')));
     } else if (word == "models") {
       std::string names;
       command >> names;
@@ -302,9 +344,11 @@ void SetSample(std::istringstream command, Samples* samples) {
     } else if (word == "close") {
       queue.Close();
       service.Close();
+      http.Close();
     } else if (word == "stats") {
-      control.Say("{\"unsent\": " + std::to_string(service.unsent()) + ", " +
-                  queue.Json() + "}");
+      control.Say(
+          "{\"unsent\": " + std::to_string(service.unsent() + http.unsent()) +
+          ", " + queue.Json() + "}");
     }
   }
   _exit(0);

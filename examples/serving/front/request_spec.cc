@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "examples/serving/front/tensor_messages.h"
+
 namespace front {
 namespace {
 
@@ -19,16 +21,6 @@ using google::protobuf::io::CodedInputStream;
 constexpr size_t kLongestBeginning = 1024;
 // More than any batch has.
 constexpr uint64_t kMostRows = 1 << 20;
-
-constexpr uint32_t Tag(int field, WireFormatLite::WireType type) {
-  return static_cast<uint32_t>(field << 3 | type);
-}
-constexpr uint32_t TextTag(int field) {
-  return Tag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
-}
-constexpr uint32_t NumberTag(int field) {
-  return Tag(field, WireFormatLite::WIRETYPE_VARINT);
-}
 
 std::string BeginningOf(const grpc::ByteBuffer& request) {
   std::vector<grpc::Slice> slices;

@@ -88,6 +88,8 @@ class Predictor:
             raise ValueError(f"signature {name}: its inputs or outputs are not named tensors")
         arguments, results = named
         self._functions = functions
+        # The number of each input's dtype, as types.proto has it.
+        self.dtypes = {leaf.name: int(leaf.spec.dtype.as_datatype_enum) for leaf in arguments}
         scopes = []
         for device in devices.names:
             with ops.device(device):

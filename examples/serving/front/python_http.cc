@@ -1,0 +1,161 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/serving/front/python_http.h"
+
+#include <array>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace front {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using beast::error_code;
+
+constexpr char kSampled[] = "x-sampled";
+// Of a connection, and so not of a request that goes through another one; and
+// what only the front may say.
+constexpr std::array<const char*, 9> kNotSent = {
+    "connection", "keep-alive",     "transfer-encoding", "te",    "upgrade",
+    "expect",     "content-length", "proxy-connection",  kSampled};
+// Of an answer, what the connection to the client says for itself.
+constexpr std::array<const char*, 6> kNotReturned = {
+    "connection", "keep-alive",   "transfer-encoding",
+    "date",       "content-type", "content-length"};
+
+template <class Names>
+bool Has(const Names& names, beast::string_view name) {
+  for (const char* known : names) {
+    if (beast::iequals(name, known)) return true;
+  }
+  return false;
+}
+
+// Its functions run on the exchange's executor.
+class PythonRequest : public std::enable_shared_from_this<PythonRequest> {
+ public:
+  PythonRequest(std::shared_ptr<HttpExchange> exchange, std::string sampled)
+      : exchange_(std::move(exchange)),
+        socket_(exchange_->executor()),
+        sampled_(std::move(sampled)) {}
+
+  // Any thread may call it.
+  void Start(const std::string& file) {
+    exchange_->OnGone([self = shared_from_this()] {
+      asio::post(self->socket_.get_executor(), [self] { self->End(); });
+    });
+    asio::post(socket_.get_executor(), [self = shared_from_this(), file] {
+      if (self->exchange_ == nullptr) return;
+      self->socket_.async_connect(asio::local::stream_protocol::endpoint(file),
+                                  [self](error_code error) {
+                                    if (error) return self->Fail();
+                                    self->Send();
+                                  });
+    });
+  }
+
+ private:
+  void Send() {
+    if (exchange_ == nullptr) return;
+    const HttpRequest& asked = exchange_->request();
+    request_.method_string(asked.method_string());
+    request_.target(asked.target());
+    for (const auto& field : asked) {
+      if (!Has(kNotSent, field.name_string())) {
+        request_.insert(field.name_string(), field.value());
+      }
+    }
+    // The connection is of HTTP/1.1, which has a host in each request.
+    if (asked.version() < 11 && asked.count(http::field::host) == 0) {
+      request_.set(http::field::host, "localhost");
+    }
+    if (!sampled_.empty()) request_.set(kSampled, sampled_);
+    request_.keep_alive(true);  // so that an answer tells if it wants another
+    request_.body() = asked.body();
+    if (!request_.body().empty() || asked.method() == http::verb::post) {
+      request_.content_length(request_.body().size());
+    }
+    http::async_write(socket_, request_,
+                      [self = shared_from_this()](error_code, size_t) {
+                        // It may answer before it has read all.
+                        self->Receive();
+                      });
+  }
+
+  void Receive() {
+    if (exchange_ == nullptr) return;
+    parser_.emplace();
+    parser_->body_limit(std::numeric_limits<uint64_t>::max());
+    parser_->skip(exchange_->request().method() == http::verb::head);
+    http::async_read(socket_, buffer_, *parser_,
+                     [self = shared_from_this()](error_code error, size_t) {
+                       if (error) return self->Fail();
+                       self->Answer();
+                     });
+  }
+
+  void Answer() {
+    if (exchange_ == nullptr) return;
+    HttpAnswer answer;
+    answer.closes = !parser_->keep_alive();
+    auto response = parser_->release();
+    answer.status = response.result_int();
+    answer.content_type = std::string(response[http::field::content_type]);
+    const auto length = response[http::field::content_length];
+    uint64_t number = 0;
+    if (std::from_chars(length.data(), length.data() + length.size(), number)
+            .ec == std::errc()) {
+      answer.head_length = number;
+    }
+    for (const auto& field : response) {
+      if (!Has(kNotReturned, field.name_string())) {
+        answer.headers.emplace_back(field.name_string(), field.value());
+      }
+    }
+    answer.body = std::move(response.body());
+    exchange_->Answer(std::move(answer));
+    End();
+  }
+
+  void Fail() {
+    if (exchange_ == nullptr) return;
+    exchange_->Answer(ErrorAnswer(503, "the server is shutting down"));
+    End();
+  }
+
+  void End() {
+    exchange_.reset();
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  std::shared_ptr<HttpExchange> exchange_;  // null when it has ended
+  asio::local::stream_protocol::socket socket_;
+  const std::string sampled_;
+  http::request<http::string_body> request_;
+  beast::flat_buffer buffer_;
+  std::optional<http::response_parser<http::string_body>> parser_;
+};
+
+}  // namespace
+
+void AskPython(std::shared_ptr<HttpExchange> exchange,
+               const std::string& socket, const std::string& sampled) {
+  const auto request =
+      std::make_shared<PythonRequest>(std::move(exchange), sampled);
+  request->Start(socket);
+}
+
+}  // namespace front
