@@ -182,7 +182,7 @@ def mutated_bytes(draw: random.Random, data: bytes) -> bytes:
     """The bytes with a few of them changed, left out or added."""
     found = bytearray(data)
     for _ in range(draw.randrange(1, 4)):
-        at = draw.randrange(len(found))
+        at = draw.randrange(len(found) + 1)
         count = draw.randrange(3)
         found[at : at + count] = draw.randbytes(draw.randrange(3))
     return bytes(found)
