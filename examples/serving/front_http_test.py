@@ -233,8 +233,7 @@ def test_body_is_asked_for_and_may_come_in_chunks(front_server: Server) -> None:
         assert read(connection)[0].status == 200
     for size in (1, 7, 1000):
         chunks = (body[i : i + size] for i in range(0, len(body), size))
-        connection = post(front_server, chunks, encode_chunked=True)
-        assert connection.getresponse().status == 200
+        assert post(front_server, chunks, encode_chunked=True).getresponse().status == 200
     with connect(front_server) as connection:  # byte by byte
         for byte in posted(body):
             connection.sendall(bytes([byte]))
