@@ -276,8 +276,17 @@ def test_only_the_front_says_which_calls_are_logged(
     saved: Saved, serve: Any, tmp_path: Any
 ) -> None:
     log = ("--request-log", str(tmp_path / "requests"), "--request-log-rate", "1e-9")
-    body = json.dumps({"inputs": ["a"], "signature_name": "text"}).encode()
+    x = {"name": "x", "datatype": "FP32", "shape": [1, 8], "data": ROW}
+    body = json.dumps({"inputs": [x]}).encode()
     with serve(f"--front={FRONT}", *log) as server:
         for value in ("1", "0"):
-            assert answer(server, REST_PREDICT, body, **{"X-Sampled": value})[0] == 200
+            found = answer(server, "/v2/models/toy/infer", body, **{"X-Sampled": value})
+            assert found[0] == 200, found
         assert server.total("model_server_requests_logged_total") == 0
+
+
+def test_part_that_does_not_end_is_refused(front_server: Server) -> None:
+    head = f"POST {REST_PREDICT} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;"
+    with connect(front_server) as connection:
+        connection.sendall(head.encode() + b"a" * 150_000)
+        assert read(connection)[0].status == 400

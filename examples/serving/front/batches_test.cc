@@ -38,7 +38,7 @@ class BatchesTest : public testing::Test {
   }
 
   // The thread of RunWaiting uses it as long as the process lives.
-  Lanes& lanes = *new Lanes({4, 100, 60, 1 << 20});
+  Lanes& lanes = *new Lanes({4, 100, 60});
 
  private:
   std::vector<std::unique_ptr<FakeCall>> calls_;
@@ -122,7 +122,7 @@ TEST_F(BatchesTest, CallsThatTheEngineCannotJoinAreBatchesOfTheirOwn) {
 }
 
 TEST_F(BatchesTest, AFunctionAtItsLimitLeavesIdleLanesToOthers) {
-  Lanes few({4, 3, 60, 1 << 20});
+  Lanes few({4, 3, 60});
   few.queue.SetBatching("m", "serving_default", {4, std::chrono::hours(1), 1});
   std::vector<std::unique_ptr<FakeCall>> calls;
   const auto add = [&](const char* spec) {

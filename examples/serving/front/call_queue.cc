@@ -11,9 +11,6 @@ namespace {
 using grpc::Status;
 using grpc::StatusCode;
 
-// As RequestMemory (request_memory.py): small requests are always taken.
-constexpr uint64_t kSmallBytes = 1 << 16;
-constexpr uint64_t kLargeRequests = 16;
 // gRPC cancels a call when its deadline is up by gRPC's clock, which can be a
 // moment before ours.
 constexpr std::chrono::milliseconds kClocksDiffer(100);
@@ -45,8 +42,10 @@ Status DeadlineIsUp(bool runs) {
 
 }  // namespace
 
-CallQueue::CallQueue(const Limits& limits, Metrics metrics, Send send)
+CallQueue::CallQueue(const Limits& limits, LargeRequests* large,
+                     Metrics metrics, Send send)
     : limits_(limits),
+      large_(large),
       send_(std::move(send)),
       on_lanes_(limits.lanes),
       metrics_(std::move(metrics)) {
@@ -84,15 +83,8 @@ Status CallQueue::WhyRefused(const std::string& model, const Line& line,
             "the server is full: " + runs + std::to_string(limits_.waiting) +
                 " may wait (--queue). Try again later."};
   }
-  const uint64_t most = kLargeRequests * limits_.bytes_of_request;
-  if (bytes > 0 && large_bytes_ + bytes > most) {
-    return {StatusCode::RESOURCE_EXHAUSTED,
-            "the requests that are being handled have " +
-                std::to_string(large_bytes_) + " bytes, and " +
-                std::to_string(bytes) + " more are above " +
-                std::to_string(most) + " (" + std::to_string(kLargeRequests) +
-                " times --max-request-mb). Try again later."};
-  }
+  const std::string too_large = bytes > 0 ? large_->Take(bytes) : "";
+  if (!too_large.empty()) return {StatusCode::RESOURCE_EXHAUSTED, too_large};
   return Status::OK;
 }
 
@@ -127,7 +119,7 @@ void CallQueue::Add(uint64_t number, Call* call, RequestSpec spec,
   Status refused;
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    const uint64_t bytes = size > kSmallBytes ? size : 0;
+    const uint64_t bytes = size > LargeRequests::kSmallBytes ? size : 0;
     const Lines::iterator line = LineOf(spec);
     refused = WhyRefused(spec.model, line->second, bytes);
     if (refused.ok()) {
@@ -136,7 +128,6 @@ void CallQueue::Add(uint64_t number, Call* call, RequestSpec spec,
       line->second.rows += spec.rows;
       ++line->second.model->waiting;
       ++waiting_;
-      large_bytes_ += bytes;
       open_.emplace(number,
                     Open{call, std::move(request), std::move(spec.model),
                          spec.rows, now, bytes, line, place});
@@ -163,7 +154,7 @@ Call* CallQueue::TakeOut(OpenCalls::iterator open) {
     StopWaiting(&open->second);
     EndIfEmpty(open->second.line);
   }
-  large_bytes_ -= open->second.bytes;
+  large_->Return(open->second.bytes);
   open_.erase(open);
   return call;
 }
@@ -296,7 +287,7 @@ void CallQueue::Answered(const Taken& taken, StatusCode code,
   {
     std::lock_guard<std::mutex> lock(mutex_);
     --running_;
-    large_bytes_ -= taken.bytes;
+    large_->Return(taken.bytes);
     const auto open = open_.find(taken.number);
     if (open == open_.end()) return;
     call = TakeOut(open, code);
@@ -313,7 +304,7 @@ void CallQueue::NotPlain(Taken taken) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     --running_;
-    large_bytes_ -= taken.bytes;
+    large_->Return(taken.bytes);
     const auto open = open_.find(taken.number);
     if (open == open_.end()) return;
     call = TakeOut(open);

@@ -40,6 +40,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/serving/front/large_requests.h"
 #include "examples/serving/front/metrics.h"
 #include "examples/serving/front/request_spec.h"
 
@@ -77,10 +78,9 @@ struct Share {
 class CallQueue {
  public:
   struct Limits {
-    size_t lanes;               // batches that run at once
-    size_t waiting;             // calls
-    double seconds;             // that a call may wait and run
-    uint64_t bytes_of_request;  // most bytes of one large request
+    size_t lanes;    // batches that run at once
+    size_t waiting;  // calls
+    double seconds;  // that a call may wait and run
   };
   struct Taken {
     uint64_t number;
@@ -92,7 +92,9 @@ class CallQueue {
   // Idle, and Answered or NotPlain for each call.
   using Send = std::function<void(size_t lane, Batch batch)>;
 
-  CallQueue(const Limits& limits, Metrics metrics, Send send);
+  // `large` must live longer.
+  CallQueue(const Limits& limits, LargeRequests* large, Metrics metrics,
+            Send send);
 
   // The numbers of calls rise from 1.
   uint64_t NextNumber() { return ++last_number_; }
@@ -169,14 +171,15 @@ class CallQueue {
     std::string model;         // as the client names it
     int64_t rows;
     Clock::time_point arrived;
-    uint64_t bytes;        // counted in large_bytes_
+    uint64_t bytes;        // counted in large_
     Lines::iterator line;  // while it waits, with its place there
     std::list<uint64_t>::iterator place;
     bool runs = false;
   };
   using OpenCalls = std::map<uint64_t, Open>;  // in the order of arrival
 
-  // These need the mutex. The second TakeOut counts the call.
+  // These need the mutex. WhyRefused counts the bytes of a large request if it
+  // is not refused. The second TakeOut counts the call.
   grpc::Status WhyRefused(const std::string& model, const Line& line,
                           uint64_t bytes) const;
   Lines::iterator LineOf(const RequestSpec& spec);
@@ -200,6 +203,7 @@ class CallQueue {
              const std::function<grpc::Status(bool runs)>& status);
 
   const Limits limits_;
+  LargeRequests* const large_;
   const Send send_;
   std::atomic<uint64_t> last_number_{0};
   std::mutex mutex_;
@@ -223,7 +227,6 @@ class CallQueue {
   size_t running_ = 0;  // calls, which may have ended
   // So far, of calls that may share batches: batches, and calls in them.
   uint64_t batches_ = 0, batched_ = 0;
-  uint64_t large_bytes_ = 0;
   bool draining_ = false;
   Metrics metrics_;
 };

@@ -62,8 +62,9 @@ class FakeCall : public Call {
 // Keeps the batches that the queue sends, as lanes whose engine is slow.
 class Lanes {
  public:
-  explicit Lanes(const CallQueue::Limits& limits)
-      : queue(limits, Metrics({0.1, 1}, {"m"}),
+  explicit Lanes(const CallQueue::Limits& limits, uint64_t most_bytes = 1 << 20)
+      : large_(most_bytes),
+        queue(limits, &large_, Metrics({0.1, 1}, {"m"}),
               [this](size_t lane, CallQueue::Batch batch) {
                 const std::lock_guard<std::mutex> lock(mutex_);
                 sent_.push_back({lane, std::move(batch)});
@@ -107,6 +108,7 @@ class Lanes {
  private:
   std::mutex mutex_;
   std::deque<std::pair<size_t, CallQueue::Batch>> sent_;
+  LargeRequests large_;
 
  public:
   CallQueue queue;

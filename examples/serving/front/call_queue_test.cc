@@ -19,7 +19,7 @@
 namespace front {
 namespace {
 
-CallQueue::Limits SomeLimits() { return {2, 3, 60, 1 << 20}; }
+CallQueue::Limits SomeLimits() { return {2, 3, 60}; }
 
 class CallQueueTest : public testing::Test {
  protected:
@@ -85,7 +85,7 @@ TEST_F(CallQueueTest, AFullQueueIsSaidAtOnceAndCountsWhatRunsForNobody) {
 }
 
 TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
-  Lanes large({64, 64, 60, 100000});
+  Lanes large({64, 64, 60}, 100000);
   std::vector<std::unique_ptr<FakeCall>> calls;
   const auto add = [&](size_t size) {
     calls.push_back(std::make_unique<FakeCall>());
@@ -105,7 +105,7 @@ TEST_F(CallQueueTest, LargeRequestsAreBoundedTogetherAndSmallOnesAreNot) {
 }
 
 TEST_F(CallQueueTest, LargeRequestsThatRunForNobodyAreStillThere) {
-  Lanes large({64, 64, 60, 100000});
+  Lanes large({64, 64, 60}, 100000);
   std::vector<std::unique_ptr<FakeCall>> calls;
   const auto add = [&] {
     const uint64_t number = large.queue.NextNumber();
@@ -153,7 +153,7 @@ TEST_F(CallQueueTest, ACallWhoseDeadlineIsUpIsNotRun) {
 }
 
 TEST_F(CallQueueTest, LateCallsEndWhetherTheyWaitOrRun) {
-  Lanes quick({1, 3, 0.05, 1 << 20});
+  Lanes quick({1, 3, 0.05});
   FakeCall runs, waits;
   quick.queue.Add(quick.queue.NextNumber(), &runs, {}, Bytes(kPlain));
   quick.queue.Add(quick.queue.NextNumber(), &waits, {}, Bytes(kPlain));
@@ -207,8 +207,8 @@ TEST(CallQueuesTest, EachCallEndsOnce) {
   };
   Lane* const lanes = new Lane[kLanes];
   CallQueue& busy = *new CallQueue(
-      {kLanes, kClients * kCalls, 0.001, 1 << 20}, Metrics({1}, {"m"}),
-      [lanes](size_t lane, CallQueue::Batch batch) {
+      {kLanes, kClients * kCalls, 0.001}, new LargeRequests(1 << 20),
+      Metrics({1}, {"m"}), [lanes](size_t lane, CallQueue::Batch batch) {
         const std::lock_guard<std::mutex> lock(lanes[lane].mutex);
         lanes[lane].batch = std::move(batch);
         lanes[lane].changed.notify_one();

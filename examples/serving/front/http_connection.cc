@@ -29,7 +29,6 @@ using beast::error_code;
 using Clock = HttpConnection::Clock;
 
 constexpr size_t kPiece = 1 << 16;  // that is read, or written, at once
-constexpr uint64_t kSmallBytes = 1 << 16;
 constexpr uint32_t kMostHead = 1 << 16;
 // For the client to read the last answer: a socket that is closed with bytes
 // which nobody has read would take the answer back.
@@ -104,12 +103,6 @@ HttpAnswer ErrorAnswer(int status, const std::string& message) {
   answer.closes = status == 408 || status == 413 || status == 415 ||
                   status == 429 || status == 503;
   return answer;
-}
-
-bool HttpMemory::Take(uint64_t more) {
-  if (used_.fetch_add(more) + more <= most_) return true;
-  used_ -= more;
-  return false;
 }
 
 void HttpExchange::OnGone(std::function<void()> end) {
@@ -329,19 +322,14 @@ bool HttpConnection::TakeHead() {
 
 bool HttpConnection::TakeMemory() {
   const uint64_t size = parser_->get().body().size();
-  if (size <= kSmallBytes || size <= taken_) return true;
-  HttpMemory& memory = shared_->memory;
-  const uint64_t more = size - taken_;
-  if (memory.Take(more)) {
-    taken_ = size;
-    return true;
+  if (size <= LargeRequests::kSmallBytes || size <= taken_) return true;
+  const std::string too_large = shared_->large->Take(size - taken_);
+  if (!too_large.empty()) {
+    Refuse(429, too_large);
+    return false;
   }
-  Refuse(429, "the requests that are being handled have " +
-                  std::to_string(memory.used()) + " bytes, and " +
-                  std::to_string(more) + " more are above " +
-                  std::to_string(memory.most()) +
-                  " (16 times --max-request-mb). Try again later.");
-  return false;
+  taken_ = size;
+  return true;
 }
 
 void HttpConnection::Ask() {
@@ -417,7 +405,7 @@ void HttpConnection::OnWritten(error_code error) {
 void HttpConnection::EndRequest(bool is_answered) {
   if (counts_) --shared_->unsent;
   counts_ = false;
-  shared_->memory.Return(taken_);
+  shared_->large->Return(taken_);
   taken_ = 0;
   is_head_ = false;
   if (exchange_ != nullptr) exchange_->End(is_answered);

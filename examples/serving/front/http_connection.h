@@ -31,6 +31,8 @@
 #include <utility>
 #include <vector>
 
+#include "examples/serving/front/large_requests.h"
+
 namespace front {
 
 // A body that takes memory as its bytes come, and not as its head promises.
@@ -80,24 +82,6 @@ struct HttpAnswer {
 // The answer of an error, as both REST APIs have it.
 HttpAnswer ErrorAnswer(int status, const std::string& message);
 
-// How many bytes all requests may have together that are read or asked.
-// Requests of up to 64 KiB do not count. Thread-safe.
-class HttpMemory {
- public:
-  explicit HttpMemory(uint64_t most_of_one) : most_(16 * most_of_one) {}
-
-  // Returns false, and counts nothing, if so many more are too many.
-  bool Take(uint64_t more);
-  void Return(uint64_t bytes) { used_ -= bytes; }
-
-  uint64_t used() const { return used_; }
-  uint64_t most() const { return most_; }
-
- private:
-  const uint64_t most_;
-  std::atomic<uint64_t> used_{0};
-};
-
 // One request, and the way back for its answer. Thread-safe.
 class HttpExchange {
  public:
@@ -142,14 +126,15 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   };
   // What all connections of a port share.
   struct Shared {
-    Shared(const Limits& the_limits, Handler the_handler)
+    Shared(const Limits& the_limits, LargeRequests* the_large,
+           Handler the_handler)
         : limits(the_limits),
-          handler(std::move(the_handler)),
-          memory(the_limits.most_bytes) {}
+          large(the_large),
+          handler(std::move(the_handler)) {}
 
     const Limits limits;
+    LargeRequests* const large;
     const Handler handler;
-    HttpMemory memory;
     std::optional<boost::asio::ssl::context> tls;
     std::atomic<int> unsent{0};  // requests that are asked or being answered
     std::atomic<bool> closed{false};  // requests that come now do not count
@@ -227,7 +212,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool closes_ = false;     // after the answer
   bool is_head_ = false;    // the method is HEAD
   bool counts_ = false;     // in unsent
-  uint64_t taken_ = 0;      // of the memory
+  uint64_t taken_ = 0;      // of large requests
   int unacknowledged_ = 0;  // at the last progress
   std::string head_;        // of the answer that is written
   std::string body_;

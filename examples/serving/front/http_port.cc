@@ -23,10 +23,10 @@ constexpr std::chrono::milliseconds kLaterAgain(20);
 
 }  // namespace
 
-HttpPort::HttpPort(const HttpConnection::Limits& limits,
+HttpPort::HttpPort(const HttpConnection::Limits& limits, LargeRequests* large,
                    size_t most_connections, HttpConnection::Handler handler)
     : most_connections_(most_connections),
-      shared_(limits, std::move(handler)),
+      shared_(limits, large, std::move(handler)),
       io_(kThreads) {}
 
 std::string HttpPort::UseTls(const std::string& key,

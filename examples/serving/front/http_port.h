@@ -22,8 +22,9 @@ namespace front {
 
 class HttpPort {
  public:
-  HttpPort(const HttpConnection::Limits& limits, size_t most_connections,
-           HttpConnection::Handler handler);
+  // `large` must live longer.
+  HttpPort(const HttpConnection::Limits& limits, LargeRequests* large,
+           size_t most_connections, HttpConnection::Handler handler);
 
   // Uses TLS from now on. Returns why it cannot, else nothing.
   std::string UseTls(const std::string& key, const std::string& certificate);

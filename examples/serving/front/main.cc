@@ -240,13 +240,14 @@ std::vector<int> ListenOrEnd(const std::string& what, const std::string& host,
     sockets.push_back(static_cast<int>(socket));
   }
   Lanes lanes(sockets);
-  CallQueue queue(
-      {lanes.size(), static_cast<size_t>(options.Whole("queue")),
-       options.Number("call-timeout"), static_cast<uint64_t>(most_bytes)},
-      Metrics(options.Numbers("seconds"), options.List("models")),
-      [&lanes](size_t lane, CallQueue::Batch batch) {
-        lanes.Send(lane, std::move(batch));
-      });
+  LargeRequests large(static_cast<uint64_t>(most_bytes));
+  CallQueue queue({lanes.size(), static_cast<size_t>(options.Whole("queue")),
+                   options.Number("call-timeout")},
+                  &large,
+                  Metrics(options.Numbers("seconds"), options.List("models")),
+                  [&lanes](size_t lane, CallQueue::Batch batch) {
+                    lanes.Send(lane, std::move(batch));
+                  });
   Samples samples;
   Service service(&queue, &samples, &python, static_cast<size_t>(most_bytes));
   ServedSignatures signatures;
@@ -256,7 +257,7 @@ std::vector<int> ListenOrEnd(const std::string& what, const std::string& host,
   HttpPort http(
       {static_cast<uint64_t>(most_bytes),
        std::chrono::milliseconds(options.Whole("read-timeout-ms")), kKeepAlive},
-      static_cast<size_t>(options.Whole("max-connections")),
+      &large, static_cast<size_t>(options.Whole("max-connections")),
       [&rest_calls](std::shared_ptr<HttpExchange> exchange) {
         rest_calls.Handle(std::move(exchange));
       });

@@ -1,0 +1,46 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// How many bytes may all large requests have together, while they are read,
+// wait or run? As request_memory.py: small requests are always taken, so that
+// large ones cannot keep them out. Thread-safe.
+
+#ifndef EXAMPLES_SERVING_FRONT_LARGE_REQUESTS_H_
+#define EXAMPLES_SERVING_FRONT_LARGE_REQUESTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace front {
+
+class LargeRequests {
+ public:
+  static constexpr uint64_t kSmallBytes = 1 << 16;
+
+  explicit LargeRequests(uint64_t most_bytes_of_one)
+      : most_(kRequests * most_bytes_of_one) {}
+
+  // Counts so many more bytes. If they are too many, counts nothing and returns
+  // the error.
+  std::string Take(uint64_t more) {
+    const uint64_t used = used_.fetch_add(more);
+    if (used + more <= most_) return "";
+    used_ -= more;
+    return "the requests that are being handled have " + std::to_string(used) +
+           " bytes, and " + std::to_string(more) + " more are above " +
+           std::to_string(most_) + " (" + std::to_string(kRequests) +
+           " times --max-request-mb). Try again later.";
+  }
+  void Return(uint64_t bytes) { used_ -= bytes; }
+
+ private:
+  static constexpr uint64_t kRequests = 16;
+
+  const uint64_t most_;
+  std::atomic<uint64_t> used_{0};
+};
+
+}  // namespace front
+
+#endif  // EXAMPLES_SERVING_FRONT_LARGE_REQUESTS_H_
