@@ -249,7 +249,8 @@ GraphTraits ClassifyGraph(const Graph& graph,
         !IsCall(node->def(), library)) {
       traits.readers.insert(node->name());
     }
-    traits.has_arguments |= op == "_Arg" || op == "_DeviceArg";
+    traits.takes_tensors |= (op == "_Arg" || op == "_DeviceArg") &&
+                            node->output_type(0) != DT_RESOURCE;
     traits.has_return_values |= op == "_Retval" || op == "_DeviceRetval";
   }
   if (traits.has_references) {

@@ -26,8 +26,9 @@ struct GraphTraits {
   absl::flat_hash_set<std::string> readers;
   // The graph has reference variables; called functions may get their memory.
   bool has_references = false;
-  // The graph takes tensors or resources from its call frame.
-  bool has_arguments = false;
+  // The graph takes tensors from its call frame. Handles of resources do not
+  // count.
+  bool takes_tensors = false;
   // The graph returns tensors through its call frame.
   bool has_return_values = false;
 };

@@ -161,7 +161,7 @@ class GraphTraitsTest : public ::testing::Test {
 TEST_F(GraphTraitsTest, AFrozenGraphRunsOnAnyGroup) {
   Node* c = Constant("c");
   Add(NodeBuilder("sum", "AddV2").Input(c).Input(Unary("relu", "Relu", c)));
-  EXPECT_FALSE(Classify().has_arguments);
+  EXPECT_FALSE(Classify().takes_tensors);
   EXPECT_FALSE(Classify().has_return_values);
   ExpectAnyGroup();
 
@@ -333,8 +333,10 @@ TEST_F(GraphTraitsTest, RecurrentLayersRunOnAnyGroupUnlessTheyDropValues) {
 }
 
 TEST_F(GraphTraitsTest, ArgumentsAndReturnValuesAreSeen) {
-  Add(NodeBuilder("x", "_Arg").Attr("T", DT_FLOAT).Attr("index", 0));
-  EXPECT_TRUE(Classify().has_arguments);
+  Add(NodeBuilder("v", "_Arg").Attr("T", DT_RESOURCE).Attr("index", 0));
+  EXPECT_FALSE(Classify().takes_tensors);
+  Add(NodeBuilder("x", "_Arg").Attr("T", DT_FLOAT).Attr("index", 1));
+  EXPECT_TRUE(Classify().takes_tensors);
   ExpectAnyGroup();
   Add(NodeBuilder("return", "_Retval").Input(Constant("c")).Attr("index", 0));
   EXPECT_TRUE(Classify().has_return_values);

@@ -345,10 +345,13 @@ class GraphLevelExecutor : public Executor {
       return;
     }
     done = TracedStep(group, name_, std::move(done));
-    // The leader's stream may still be computing arguments and variables. A
-    // step that takes neither does not wait, so that it can copy the next batch
-    // while the leader trains on this one.
-    if (traits_.has_arguments || !traits_.readers.empty()) {
+    // The leader's stream may still be computing tensors that the step takes. A
+    // step that takes none does not wait, so that it can copy the next batch
+    // while the leader trains on this one. Nor does it wait for variables: each
+    // op that reads variables, of this graph or of a called function, and each
+    // captured step waits for the last changes of those (variable_order.h). Ops
+    // that use other state of the leader run on the leader.
+    if (traits_.takes_tensors) {
       gpu_->OrderAfterLeader(group);
       if (Sanitizer* sanitizer = group->sanitizer()) {
         // Arguments that come from the host are complete without a wait.

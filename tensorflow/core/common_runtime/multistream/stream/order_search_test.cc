@@ -21,17 +21,23 @@ namespace tensorflow::multistream::search {
 namespace {
 
 // Two variables of a GPU: their memory, and the value of the last launched
-// write of each.
+// write of each. In the table of VariableOrder they share the slots of all rows
+// but one; if `alike`, of all rows.
 struct Variables {
-  explicit Variables(int groups) : late(groups) {}
+  explicit Variables(int groups, bool alike = false)
+      : late(groups),
+        keys{1, alike ? 1 | uint64_t{1} << (VariableOrder::kRows *
+                                            VariableOrder::kSlotBits)
+                      : 2} {}
 
   LateGpu late;
+  const GpuGroups::StateKey keys[2];
   Halves memory[2];
   int64_t launched[2] = {0, 0};
 };
 
 void Write(Variables* all, int variable) {
-  const GpuGroups::StateKey keys[] = {static_cast<uint64_t>(variable) + 1};
+  const GpuGroups::StateKeys keys = {&all->keys[variable], 1};
   all->late.gpu->BeginWrite(keys);
   LateStreamGroup* leader = all->late.streams[0];
   Halves* memory = &all->memory[variable];
@@ -44,7 +50,7 @@ void Write(Variables* all, int variable) {
 // The read must see all writes launched before it. Returns the value read,
 // which is set once the stream has run the read.
 std::shared_ptr<int64_t> Read(Variables* all, int group, int variable) {
-  const GpuGroups::StateKey keys[] = {static_cast<uint64_t>(variable) + 1};
+  const GpuGroups::StateKeys keys = {&all->keys[variable], 1};
   LateStreamGroup* stream = all->late.streams[group];
   all->late.gpu->BeginRead(stream, keys);
   const int64_t launched = all->launched[variable];
@@ -75,8 +81,8 @@ void OneVariable(Program* program) {
 }
 
 // Writers of two variables share the marks of which groups have read.
-void TwoVariables(Program* program) {
-  Variables all(2);
+void TwoVariables(Program* program, bool alike) {
+  Variables all(2, alike);
   all.late.AddTo(program);
   Read(&all, 1, 0);
   program->Thread("reader", [&] {
@@ -89,12 +95,71 @@ void TwoVariables(Program* program) {
   }
   program->Run();
 }
+void SharedSlots(Program* program) { TwoVariables(program, /*alike=*/false); }
+void AllSlotsShared(Program* program) { TwoVariables(program, /*alike=*/true); }
+
+// Two writers of two variables number the slots that the variables share, while
+// the reader's group waits for all work: from then on the numbers alone say
+// whether it has to wait again.
+void TwoWriters(Program* program) {
+  Variables all(2);
+  all.late.AddTo(program);
+  program->Thread("reader", [&] {
+    all.late.gpu->OrderAfterLeader(all.late.streams[1]);
+    Read(&all, 1, 0);
+    Read(&all, 1, 1);
+  });
+  for (int variable : {0, 1}) {
+    program->Thread(absl::StrCat("writer of ", variable),
+                    [&, variable] { Write(&all, variable); });
+  }
+  program->Run();
+}
+
+// Two groups mark slots that the variables share. The wait for one group must
+// leave the other's mark.
+void TwoGroups(Program* program) {
+  Variables all(3);
+  all.late.AddTo(program);
+  for (int group : {1, 2}) {
+    program->Thread(absl::StrCat("reader ", group),
+                    [&, group] { Read(&all, group, group - 1); });
+  }
+  program->Thread("writer", [&] {
+    Write(&all, 0);
+    Write(&all, 1);
+  });
+  program->Run();
+}
+
+// The leader computes a value, and hands it to a step on group 1, which the
+// host starts then. Another thread does the same for a step on group 2.
+void Arguments(Program* program) {
+  struct {
+    LateGpu late{3};
+    Halves values[2];
+  } all;
+  all.late.AddTo(program);
+  for (int i : {0, 1}) {
+    program->Thread(absl::StrCat("caller ", i), [&all, i] {
+      Halves* value = &all.values[i];
+      all.late.streams[0]->Enqueue("computes", [value] { value->first = 1; });
+      all.late.gpu->NoteLeaderWork();
+      LateStreamGroup* stream = all.late.streams[i + 1];
+      all.late.gpu->OrderAfterLeader(stream);
+      stream->Enqueue("takes", [value] {
+        Expect(value->first == 1, "a value is taken before it is computed");
+      });
+    });
+  }
+  program->Run();
+}
 
 void Versions(Program* program) {
   Variables all(2);
   all.late.AddTo(program);
   program->Thread("reader", [&] {
-    const GpuGroups::StateKey keys[] = {1};
+    const GpuGroups::StateKeys keys = {&all.keys[0], 1};
     const std::optional<int64_t> before = all.late.gpu->StateVersion(keys);
     auto first = Read(&all, 1, 0);
     auto second = Read(&all, 1, 0);
@@ -108,24 +173,37 @@ void Versions(Program* program) {
 }
 
 TEST(OrderSearchTest, ReadersSeeAllWritesBeforeThemAndNoneAfter) {
-  EXPECT_TRUE(SearchAll(OneVariable, Of(1)).all);
-  EXPECT_TRUE(SearchAll(TwoVariables, Of(1)).all);
-  EXPECT_TRUE(SearchAll(Versions, Of(1)).all);
-  SearchAtRandom(OneVariable, Seconds(2));
-  SearchAtRandom(TwoVariables, Seconds(2));
-  SearchAtRandom(Versions, Seconds(1));
+  for (const Body& body : {OneVariable, SharedSlots, AllSlotsShared, TwoWriters,
+                           TwoGroups, Versions}) {
+    EXPECT_TRUE(SearchAll(body, Of(1)).all);
+    SearchAtRandom(body, Seconds(1.5));
+  }
+}
+
+TEST(OrderSearchTest, AStepSeesWhatTheLeaderHasComputedForIt) {
+  EXPECT_TRUE(SearchAll(Arguments, Of(2)).all);
+  SearchAtRandom(Arguments, Seconds(1));
+  EXPECT_FINDS(Rule::kNumberIsReadBeforeTheEvent, SearchAtRandom(Arguments),
+               "taken before it is computed");
 }
 
 TEST(OrderSearchTest, EachOrderOfPublicationThatIsBrokenIsFound) {
   const char* const kWrong = "half changed|were before it";
-  EXPECT_FINDS(Rule::kPublishedIsCountedBeforeWorkIsDone,
-               SearchAtRandom(OneVariable), kWrong);
-  EXPECT_FINDS(Rule::kReadIsNotedBeforeLeaving, SearchAtRandom(OneVariable),
-               kWrong);
-  EXPECT_FINDS(Rule::kWorkIsNotedBeforeLeaving, SearchAtRandom(OneVariable),
-               kWrong);
-  EXPECT_FINDS(Rule::kReadersAreWaitedForInALock, SearchAtRandom(TwoVariables),
-               kWrong);
+  const auto expect_finds = [&](Rule rule, const Body& body) {
+    SCOPED_TRACE(static_cast<int>(rule));
+    EXPECT_FINDS(rule, SearchAtRandom(body), kWrong);
+  };
+  expect_finds(Rule::kChangeIsNumberedOnceLaunched, TwoWriters);
+  expect_finds(Rule::kChangeIsNumberedBeforeLeaving, OneVariable);
+  expect_finds(Rule::kChangesAreNumberedInALock, TwoWriters);
+  expect_finds(Rule::kNumberIsReadBeforeTheEvent, TwoWriters);
+  expect_finds(Rule::kReadIsMarkedBeforeLeaving, OneVariable);
+  for (const Body& body : {SharedSlots, AllSlotsShared}) {
+    expect_finds(Rule::kReadIsMarkedOnceLaunched, body);
+    expect_finds(Rule::kMarksAreTakenBeforeTheWait, body);
+    expect_finds(Rule::kReadersAreWaitedForInALock, body);
+  }
+  expect_finds(Rule::kOnlyMarksWaitedForAreTaken, TwoGroups);
   EXPECT_FINDS(Rule::kWriteIsCountedBeforeItIsMade, SearchAtRandom(Versions),
                "one version has two values");
 }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
@@ -20,9 +22,12 @@
 namespace tensorflow::multistream {
 namespace {
 
-// Two variables.
+// Two variables, which share the slots of all rows but one.
 constexpr GpuGroups::StateKey kState[] = {1};
 constexpr GpuGroups::StateKey kOtherState[] = {2};
+// Shares all slots of kState.
+constexpr GpuGroups::StateKey kAlike[] = {
+    1 | uint64_t{1} << (VariableOrder::kRows * VariableOrder::kSlotBits)};
 
 class VariableOrderTest : public ::testing::Test {
  protected:
@@ -49,11 +54,15 @@ class VariableOrderTest : public ::testing::Test {
         return groups_->EndMove(state);
     }
   }
-  // Steps: uses, "Work" of the leader, and "<2": group 2 goes after that work.
+  // Steps: uses, "alike": a write of kAlike, "Work" of the leader, and "<2":
+  // group 2 goes after that work.
   void Run(absl::string_view program) {
     for (absl::string_view step : absl::StrSplit(program, ' ')) {
       if (step == "Work") {
         groups_->NoteLeaderWork();
+      } else if (step == "alike") {
+        groups_->BeginWrite(kAlike);
+        groups_->EndWrite(kAlike);
       } else if (step[0] == '<') {
         groups_->OrderAfterLeader(groups_->group(step[1] - '0'));
       } else {
@@ -102,8 +111,22 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Work <1 Work <1 <2", "0!, 1<0!, 0!, 1<0!, 2<0!"},
         // The leader never waits for itself; others still wait.
         Case{"Work <0 <1", "0!, 1<0!"},
-        // A read waits for the last write, of any variable.
-        Case{"write read1 read1 WRITE read1", "0!, 1<0!, 0<1, 0!, 1<0!"},
+        // A read waits for the last write of the same variable.
+        Case{"write read1 read1 write read1", "0!, 1<0!, 0<1, 0!, 1<0!"},
+        // Uses of different variables do not wait for each other.
+        Case{"write read1 WRITE read1 WRITE READ2", "0!, 1<0!, 0!, 2<0!"},
+        Case{"read1 WRITE READ2 write write WRITE", "0!, 2<0!, 0<1, 0<2"},
+        // Work of the leader that changes no variable is not waited for.
+        Case{"Work read1 write Work read1", "0<1, 0!, 1<0!"},
+        // After a wait for the leader's work no read waits for earlier writes.
+        Case{"write WRITE <1 read1 READ1", "0!, 1<0!"},
+        Case{"write WRITE read1 READ1 READ2", "0!, 1<0!, 2<0!"},
+        // A wait for a group covers its reads of all variables. Here a shared
+        // slot says so to the second write, and a later read is seen again.
+        Case{"read1 READ1 write WRITE READ1 WRITE", "0<1, 0!, 1<0!, 0<1"},
+        // Another variable with the same slots costs a wait.
+        Case{"alike read1 read1", "0!, 1<0!"},
+        Case{"read1 alike write read1", "0<1, 0!, 1<0!"},
         // A write or a move waits for exactly the groups that have read since
         // the last one.
         Case{"read1 read3 read3 write write read2 move",
@@ -149,6 +172,40 @@ INSTANTIATE_TEST_SUITE_P(
         // an op with another variable frees.
         Pair{"write", "READ1", false}, Pair{"READ1", "write", false},
         Pair{"move", "WRITE", false}));
+
+TEST_F(VariableOrderTest, AnOpWaitsForAllThatItReadsOrChanges) {
+  const GpuGroups::StateKey both[] = {2, 1};
+  Run("write WRITE");
+  groups_->BeginRead(groups_->group(1), both);
+  groups_->EndRead(groups_->group(1), both);
+  EXPECT_EQ(Calls(), "0!, 1<0!");
+  Run("write WRITE read2 READ3");
+  record_.Take();
+  groups_->BeginWrite(both);
+  groups_->EndWrite(both);
+  EXPECT_EQ(Calls(), "0<2, 0<3");
+}
+
+TEST_F(VariableOrderTest, AllGroupsCanRead) {
+  const auto many = NewFakeGroups(/*gpu=*/3, kMaxGroupCount, &record_);
+  StreamGroup* last = many->group(kMaxGroupCount - 1);
+  many->BeginRead(last, kState);
+  many->EndRead(last, kState);
+  many->BeginWrite(kState);
+  many->EndWrite(kState);
+  EXPECT_EQ(Calls(), "0<63");
+}
+
+TEST_F(VariableOrderTest, ALeaderAloneWaitsForNothing) {
+  const auto alone = NewFakeGroups(/*gpu=*/3, 1, &record_);
+  alone->BeginRead(alone->leader(), kState);
+  alone->EndRead(alone->leader(), kState);
+  alone->BeginWrite(kState);
+  alone->EndWrite(kState);
+  alone->NoteLeaderWork();
+  alone->OrderAfterLeader(alone->leader());
+  EXPECT_EQ(Calls(), "");
+}
 
 TEST_F(VariableOrderTest, AVersionIsOfTheVariablesAskedForAndNoneMeanwhile) {
   const GpuGroups::StateKey both[] = {1, 2};

@@ -284,6 +284,14 @@ class atomic {
     value_ -= less;
     return before;
   }
+  T fetch_or(T bits, memory_order order = memory_order_seq_cst, TFMS_HERE) {
+    Touch("sets bits", order, place);
+    return ::std::exchange(value_, value_ | bits);
+  }
+  T fetch_and(T bits, memory_order order = memory_order_seq_cst, TFMS_HERE) {
+    Touch("clears bits", order, place);
+    return ::std::exchange(value_, value_ & bits);
+  }
   operator T() const { return load(); }  // NOLINT: as the standard's
   T operator=(T value) {
     store(value);
