@@ -18,14 +18,14 @@
 // A wait is for all that the other stream has been given by then. Uses of
 // different state need none:
 //
-//   who                       its stream waits for         on the host,
-//   excludes reads a on a group        the leader's last change     changes of
-//   a
-//                             of a
-//   changes a, on the leader  each group that has read a   reads of a, and more
-//                             since the last such wait     (sided_locks.h)
-//   takes tensors that the    all work noted of the        nobody
-//   leader computes           leader
+//   who                     its stream waits for        excludes, on the host
+//
+//   reads a, on a group     the leader's last change    changes of a
+//                           of a
+//   changes a, on the       each group that has read    reads of a, and more
+//   leader                  a since the last such wait  (sided_locks.h)
+//   takes tensors that the  all noted work of the       nobody
+//   leader computes         leader
 //
 // Two marks of a key say so. Both err on the side of a wait:
 //
