@@ -24,7 +24,7 @@ from tensorflow.python.multistream.serving.served_models import ServedModels
 
 
 def front_of(server: Server) -> int:
-    """The process that has the gRPC port."""
+    """The process that has the ports."""
     children = pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
     (front,) = (pid for pid in children if "front" in pathlib.Path(f"/proc/{pid}/comm").read_text())
     return int(front)
