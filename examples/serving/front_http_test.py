@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from broken_clients_test import EFFORT, mutated_bytes, mutated_json
+from limits_test import post
 from serving_kit import FRONT, REST_PREDICT, Saved, Server, request, serving, slow, until
 
 STATUS = "/v1/models/toy"
@@ -80,7 +81,7 @@ def without_python(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("without")
     toy = saved.copy(folder / "toy", 1, 2)
     fails = (
-        "import grpc, rest_api, serving_error\n"
+        "import rest_api, serving_error\n"
         "def fail(*arguments): raise serving_error.not_found('by Python')\n"
         "rest_api._WORK[':predict'] = fail"
     )
@@ -118,13 +119,6 @@ def test_calls_share_steps_with_those_by_grpc(without_python: Server) -> None:
     assert (after[0] - before[0], after[1] - before[1]) == (3, 24)
     for call in long:
         assert call.result().outputs["y"]
-
-
-def post(server: Server, body: Any, **options: Any) -> http.client.HTTPConnection:
-    """A connection that has sent a request."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
-    connection.request("POST", REST_PREDICT, body, **options)
-    return connection
 
 
 def connect(server: Server) -> socket.socket:

@@ -30,6 +30,7 @@ from model_config import configs_of
 from model_versions import Model
 from predict_calls import Call, Calls
 from request_memory import RequestMemory
+from server_options import host_of
 from serving_error import ServingError, invalid
 from tensor_protos import array_of
 from tensorflow_serving.apis import (
@@ -294,7 +295,7 @@ class GrpcServer:
                 raise OSError(f"gRPC cannot listen on {self.address}: {error}") from error
 
     def _listen(self, options: argparse.Namespace) -> str:
-        host = _host(options)
+        host = host_of(options)
         address = f"{host}:{options.port}"
         try:
             if options.tls_key is None:
@@ -335,7 +336,7 @@ class GrpcServer:
             self._front.trace()
         models.tell_change = self._share_calls
         self._share_calls()
-        self.address = f"{_host(options)}:{self._front.port}"
+        self.address = f"{host_of(options)}:{self._front.port}"
         self.rest_port = self._front.rest_port
 
     def _share_calls(self) -> None:
@@ -380,7 +381,3 @@ class GrpcServer:
             calls & self._guard.open or (self._front is not None and self._front.figures().unsent)
         ):
             await asyncio.sleep(0.02)
-
-
-def _host(options: argparse.Namespace) -> str:
-    return f"[{options.host}]" if ":" in options.host else str(options.host)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
+from server_options import host_of
 from uvicorn.protocols.http import h11_impl
 
 _KEEP_ALIVE_SECONDS = 30
@@ -124,8 +125,7 @@ class _Server(uvicorn.Server):
 def url_of(options: argparse.Namespace, port: int) -> str:
     """The URL at which a port answers by HTTP."""
     scheme = "https" if options.tls_key else "http"
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    return f"{scheme}://{host}:{port}"
+    return f"{scheme}://{host_of(options)}:{port}"
 
 
 def _listener(options: argparse.Namespace) -> socket.socket:

@@ -191,6 +191,11 @@ def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentPa
     options.share = dict(options.share)
 
 
+def host_of(options: argparse.Namespace) -> str:
+    """The host as an address has it before a port: of IPv6, in brackets."""
+    return f"[{options.host}]" if ":" in options.host else str(options.host)
+
+
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parses the command line; ends the program with status 2 if it is wrong.
 

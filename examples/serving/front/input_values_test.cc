@@ -5,20 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "examples/serving/front/hex_fixture.h"
 #include "examples/serving/front/tensor_messages.h"
 
 namespace front {
 namespace {
-
-std::string Hex(const std::string& bytes) {
-  std::string hex;
-  for (const unsigned char byte : bytes) {
-    for (const int digit : {byte >> 4, byte & 15}) {
-      hex += "0123456789abcdef"[digit];
-    }
-  }
-  return hex;
-}
 
 // The bytes of a number of a type; "none" if the type has no such number.
 std::string Convert(int type, const std::string& text) {

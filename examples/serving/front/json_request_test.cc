@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/serving/front/hex_fixture.h"
 #include "examples/serving/front/request_spec.h"
 #include "examples/serving/front/tensor_messages.h"
 
@@ -65,16 +66,6 @@ std::vector<Field> FieldsOf(const std::string& message) {
   }
   EXPECT_TRUE(in.ConsumedEntireMessage());
   return fields;
-}
-
-std::string Hex(const std::string& bytes) {
-  std::string hex;
-  for (const unsigned char byte : bytes) {
-    for (const int digit : {byte >> 4, byte & 15}) {
-      hex += "0123456789abcdef"[digit];
-    }
-  }
-  return hex;
 }
 
 // A TensorProto: its shape, and its strings or the bytes of its numbers.

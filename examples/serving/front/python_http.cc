@@ -69,7 +69,7 @@ class PythonRequest : public std::enable_shared_from_this<PythonRequest> {
  private:
   void Send() {
     if (exchange_ == nullptr) return;
-    const HttpRequest& asked = exchange_->request();
+    HttpRequest& asked = exchange_->request();
     request_.method_string(asked.method_string());
     request_.target(asked.target());
     for (const auto& field : asked) {
@@ -83,7 +83,7 @@ class PythonRequest : public std::enable_shared_from_this<PythonRequest> {
     }
     if (!sampled_.empty()) request_.set(kSampled, sampled_);
     request_.keep_alive(true);  // so that an answer tells if it wants another
-    request_.body() = asked.body();
+    request_.body() = std::move(asked.body());  // nobody else needs it now
     if (!request_.body().empty() || asked.method() == http::verb::post) {
       request_.content_length(request_.body().size());
     }

@@ -27,6 +27,8 @@ using grpc::StatusCode;
 
 constexpr size_t kSmallBytes = 1 << 16;
 constexpr size_t kLargeThreads = 2;
+// Whether a call is of the share of samples.
+constexpr char kDrawn[] = "1", kNotDrawn[] = "0";
 constexpr std::string_view kModels = "/v1/models/";
 constexpr std::string_view kVersions = "/versions/";
 constexpr std::string_view kPredict = ":predict";
@@ -104,11 +106,8 @@ std::optional<PredictPath> PredictPath::Of(std::string_view target) {
 class RestCalls::RestCall : public Call {
  public:
   RestCall(RestCalls* calls, std::shared_ptr<HttpExchange> exchange,
-           bool by_row, std::string sampled)
-      : calls_(calls),
-        exchange_(std::move(exchange)),
-        by_row_(by_row),
-        sampled_(std::move(sampled)) {}
+           bool by_row)
+      : calls_(calls), exchange_(std::move(exchange)), by_row_(by_row) {}
 
   void Answer(grpc::ByteBuffer response) override {
     calls_->Run(response.Length(), *exchange_,
@@ -137,7 +136,7 @@ class RestCalls::RestCall : public Call {
     delete this;
   }
   void AskPython(grpc::ByteBuffer) override {
-    front::AskPython(exchange_, calls_->python_, sampled_);
+    front::AskPython(exchange_, calls_->python_, kNotDrawn);
     delete this;
   }
   Clock::time_point deadline() const override {
@@ -148,7 +147,6 @@ class RestCalls::RestCall : public Call {
   RestCalls* const calls_;
   const std::shared_ptr<HttpExchange> exchange_;
   const bool by_row_;
-  const std::string sampled_;
 };
 
 RestCalls::RestCalls(CallQueue* queue, Samples* samples,
@@ -184,14 +182,14 @@ void RestCalls::Handle(std::shared_ptr<HttpExchange> exchange) {
   const auto traceparent = request["traceparent"];
   if (drawn || (samples_->traced() &&
                 IsTraced({traceparent.data(), traceparent.size()}))) {
-    return AskPython(std::move(exchange), python_, drawn ? "1" : "0");
+    return AskPython(std::move(exchange), python_, drawn ? kDrawn : kNotDrawn);
   }
   Run(request.body().size(), *exchange,
-      [this, exchange, path = *path] { Predict(exchange, path, "0"); });
+      [this, exchange, path = *path] { Predict(exchange, path); });
 }
 
 void RestCalls::Predict(std::shared_ptr<HttpExchange> exchange,
-                        const PredictPath& path, const std::string& sampled) {
+                        const PredictPath& path) {
   const std::shared_ptr<const Signatures> served =
       signatures_->Find(path.model, path.version);
   std::optional<JsonRequest> read;
@@ -199,11 +197,11 @@ void RestCalls::Predict(std::shared_ptr<HttpExchange> exchange,
     read = ReadJsonRequest(exchange->request().body(), path.model, path.version,
                            *served, most_bytes_);
   }
-  if (!read) return AskPython(std::move(exchange), python_, sampled);
+  if (!read) return AskPython(std::move(exchange), python_, kNotDrawn);
   grpc::ByteBuffer request = BufferOf(std::move(read->predict_request));
   RequestSpec spec = SpecOf(request);
   const uint64_t number = queue_->NextNumber();
-  queue_->Add(number, new RestCall(this, exchange, read->by_row, sampled),
+  queue_->Add(number, new RestCall(this, exchange, read->by_row),
               std::move(spec), std::move(request));
   exchange->OnGone([queue = queue_, number] { queue->Cancelled(number); });
 }

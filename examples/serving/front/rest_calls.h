@@ -49,8 +49,7 @@ class RestCalls {
  private:
   class RestCall;
 
-  void Predict(std::shared_ptr<HttpExchange> exchange, const PredictPath& path,
-               const std::string& sampled);
+  void Predict(std::shared_ptr<HttpExchange> exchange, const PredictPath& path);
   // Large bodies have threads of their own: others do not wait for them.
   template <class Work>
   void Run(size_t bytes, const HttpExchange& exchange, Work work);

@@ -80,6 +80,15 @@ void OneVariable(Program* program) {
   program->Run();
 }
 
+// Runs the program, with a writer of each of two variables.
+void RunWithWriters(Program* program, Variables* all) {
+  for (int variable : {0, 1}) {
+    program->Thread(absl::StrCat("writer of ", variable),
+                    [all, variable] { Write(all, variable); });
+  }
+  program->Run();
+}
+
 // Writers of two variables share the marks of which groups have read.
 void TwoVariables(Program* program, bool alike) {
   Variables all(2, alike);
@@ -89,11 +98,7 @@ void TwoVariables(Program* program, bool alike) {
     Read(&all, 1, 0);
     Read(&all, 1, 1);
   });
-  for (int variable : {0, 1}) {
-    program->Thread(absl::StrCat("writer of ", variable),
-                    [&, variable] { Write(&all, variable); });
-  }
-  program->Run();
+  RunWithWriters(program, &all);
 }
 void SharedSlots(Program* program) { TwoVariables(program, /*alike=*/false); }
 void AllSlotsShared(Program* program) { TwoVariables(program, /*alike=*/true); }
@@ -109,11 +114,7 @@ void TwoWriters(Program* program) {
     Read(&all, 1, 0);
     Read(&all, 1, 1);
   });
-  for (int variable : {0, 1}) {
-    program->Thread(absl::StrCat("writer of ", variable),
-                    [&, variable] { Write(&all, variable); });
-  }
-  program->Run();
+  RunWithWriters(program, &all);
 }
 
 // Two groups mark slots that the variables share. The wait for one group must
