@@ -30,10 +30,10 @@ CHECK = b"/grpc.health.v1.Health/Check"
 UNIMPLEMENTED = b"grpc-status\x0212"  # as HTTP/2 has it in the trailers of an answer
 
 
-@pytest.fixture(params=["", "front"])
-def server(server: Server, front_server: Server, request: Any) -> Server:
+@pytest.fixture
+def server(either_server: Server) -> Server:
     """The servers without and with --front."""
-    return front_server if request.param else server
+    return either_server
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes, length: int | None = None) -> bytes:

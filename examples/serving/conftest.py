@@ -36,7 +36,7 @@ def _session_server(*options: str, versions: tuple[int, ...] = (1,), **variables
 _two_versions = functools.partial(
     _session_server, "--versions=2", versions=(1, 2), TF_MULTI_STREAM_CAPTURE="auto"
 )
-server = _two_versions()
+python_server = _two_versions()
 front_server = _two_versions(f"--front={FRONT}")
 # One thread, one place in the queue, and small limits.
 _SMALL = ("--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1")
@@ -54,3 +54,19 @@ def serve(
     """Starts a server of version 1 with options of its own, for a test that ends it."""
     toy = saved.copy(tmp_path / "toy", 1)
     return functools.partial(serving_kit.serving, f"--model=toy={toy}", log=tmp_path / "log")
+
+
+# A fixture with parameters must not have the name of a session's fixture that it asks for: pytest
+# would make that one anew for each parameter, a server for each test.
+@pytest.fixture
+def server(python_server: Server) -> Server:
+    """The server without --front; some files have `either_server` in its place."""
+    return python_server
+
+
+@pytest.fixture(params=["", "front"])
+def either_server(
+    python_server: Server, front_server: Server, request: pytest.FixtureRequest
+) -> Server:
+    """The servers without and with --front: clients see no difference."""
+    return front_server if request.param else python_server

@@ -13,7 +13,6 @@ from typing import Any
 
 import kserve_grpc
 import numpy as np
-import pytest
 import tensorflow as tf
 import tritonclient.grpc
 import tritonclient.http
@@ -38,12 +37,6 @@ DATATYPES = {
     tf.string: "BYTES",
 }
 DATATYPES |= {dtype: dtype.name.upper() for dtype in ECHOED if dtype not in DATATYPES}
-
-
-@pytest.fixture(params=["", "front"])
-def either_server(server: Server, front_server: Server, request: Any) -> Server:
-    """The servers without and with --front."""
-    return front_server if request.param else server
 
 
 @contextlib.contextmanager

@@ -22,10 +22,10 @@ INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 
-@pytest.fixture(params=["", "front"])
-def server(server: Server, front_server: Server, request: Any) -> Server:
-    """The servers without and with --front: clients see no difference."""
-    return front_server if request.param else server
+@pytest.fixture
+def server(either_server: Server) -> Server:
+    """The servers without and with --front."""
+    return either_server
 
 
 def test_answers_have_the_bits_of_the_saved_model_and_run_on_all_groups(
