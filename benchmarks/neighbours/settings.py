@@ -46,6 +46,16 @@ _ALL = (
         _PRIOR,
         _OTHERS,
     ),
+    *(
+        Setting(
+            f"captured_sms_{sms}",
+            f"4 stream groups, and 4 that share {sms} SMs of their own, captured",
+            {**_CAPTURED, **_PRIORITIES, "TF_GPU_STREAM_GROUP_SMS": f"4-7:{sms}"},
+            _PRIOR,
+            _OTHERS,
+        )
+        for sms in (16, 24, 32)
+    ),
     Setting("processes", "two processes, captured", _CAPTURED, apart=True),
     Setting("processes_mps", "two processes, captured, under MPS", _CAPTURED, apart=True, mps=True),
 )

@@ -74,8 +74,18 @@ static std::string StopTrace() {
   return Trace::Lines(Trace::Get()->Stop());
 }
 
-ScopedStreamGroup::ScopedStreamGroup(int group) : before_(PinThread(group)) {}
-ScopedStreamGroup::~ScopedStreamGroup() { PinThread(before_); }
+// As one number, for Python and for a header without PinnedGroups.
+static int64_t Packed(PinnedGroups groups) {
+  return (static_cast<int64_t>(groups.last) << 32) |
+         static_cast<uint32_t>(groups.first);
+}
+static PinnedGroups Unpacked(int64_t packed) {
+  return {static_cast<int>(packed), static_cast<int>(packed >> 32)};
+}
+
+ScopedStreamGroup::ScopedStreamGroup(int first, int last)
+    : before_(Packed(PinThread({first, last}))) {}
+ScopedStreamGroup::~ScopedStreamGroup() { PinThread(Unpacked(before_)); }
 
 // Without groups it does not matter whom calls reach.
 static absl::Status CheckIfEnabled() {
@@ -135,10 +145,12 @@ int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
   return static_cast<int>(all.size());
 }
 
-// Calls of this thread run on `group`, or on any if it is -1. Returns what was
-// said before.
-int TFMS_PinThread(int group) {
-  return tensorflow::multistream::PinThread(group);
+// Calls of this thread run on the least loaded of some groups: the number of
+// the first, and 2^32 times the number of the last. -1: of all. Returns what
+// was said before.
+int64_t TFMS_PinThread(int64_t groups) {
+  using namespace tensorflow::multistream;  // NOLINT
+  return Packed(PinThread(Unpacked(groups)));
 }
 
 // Whether nodes have groups, rather than steps, where no session says.

@@ -33,10 +33,11 @@ int StreamGroupCount(int gpu = 0);
 std::vector<StreamGroupStats> StreamStats();
 
 // While it lives, the steps that its thread begins (Session::Run, calls of
-// functions) run on stream group `group` of their GPU, and so do the functions
-// that these call: to keep tenants of one model apart. In place of a field of
-// RunOptions, which functions do not have. The innermost one counts; -1 is the
-// least loaded group, as without any.
+// functions) run on stream group `group` of their GPU, or on the least loaded
+// of the groups `first` to `last`, and so do the functions that these call: to
+// keep tenants of one model apart. In place of a field of RunOptions, which
+// functions do not have. The innermost one counts; -1 is the least loaded
+// group, as without any.
 //
 // A step that may change variables runs on the leader all the same. If the GPU
 // has no such group, or if nodes have groups (TF_NODE_LEVEL_MULTISTREAM=true,
@@ -44,13 +45,14 @@ std::vector<StreamGroupStats> StreamStats();
 // INVALID_ARGUMENT. If multi-stream is not enabled, this has no effect.
 class ScopedStreamGroup {
  public:
-  explicit ScopedStreamGroup(int group);
+  explicit ScopedStreamGroup(int group) : ScopedStreamGroup(group, group) {}
+  ScopedStreamGroup(int first, int last);
   ~ScopedStreamGroup();
   ScopedStreamGroup(const ScopedStreamGroup&) = delete;
   ScopedStreamGroup& operator=(const ScopedStreamGroup&) = delete;
 
  private:
-  const int before_;
+  const int64_t before_;
 };
 
 // Races between stream groups that the sanitizer (TF_MULTI_STREAM_SANITIZER)

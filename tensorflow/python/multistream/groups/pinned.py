@@ -1,8 +1,9 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.cuda.stream_group`: runs calls on a stream group of the caller's choice."""
+"""`tf.cuda.stream_group`: runs calls on stream groups of the caller's choice."""
 
 import contextlib
+import ctypes
 import threading
 
 from tensorflow.python.eager import context
@@ -11,10 +12,11 @@ from tensorflow.python.multistream import loader
 from tensorflow.python.multistream.scopes import streams
 
 _ANY = -1
+_PIN_ARGUMENTS = (ctypes.c_int64,)
 
 
 class _Entered(threading.local):
-    """For each `stream_group` that this thread is in: the group that was in force before."""
+    """For each `stream_group` that this thread is in: the groups that were in force before."""
 
     def __init__(self) -> None:
         self.before: list[int] = []
@@ -23,18 +25,20 @@ class _Entered(threading.local):
 _entered = _Entered()
 
 
-def stream_group(i: int | None) -> "PinnedGroup":
-    """Runs the calls that are made in the context on one stream group.
+def stream_group(i: int | range | None) -> "PinnedGroup":
+    """Runs the calls that are made in the context on one stream group, or on a few.
 
     With this context a server keeps tenants apart, each on groups of its own:
 
     ```python
     with tf.cuda.stream_group(1):
       model(x)               # a tf.function; session.run, Keras predict and SavedModels as well
+    with tf.cuda.stream_group(range(4, 8)):
+      model(x)               # on the least loaded of the groups 4 to 7
     ```
 
     Outside such a context, each call runs on the least loaded group, even if other calls are pinned
-    to that group. The context applies to calls that its thread makes, and to the functions that
+    to that group, but not on groups with SMs of their own (`TF_GPU_STREAM_GROUP_SMS`). The context applies to calls that its thread makes, and to the functions that
     these calls call, but not to calls made by Python code that TensorFlow runs (`tf.py_function`,
     data sets). A call that may change variables still runs on group 0, the leader, and so do single
     eager ops. The innermost context counts.
@@ -42,19 +46,28 @@ def stream_group(i: int | None) -> "PinnedGroup":
     The result is a context manager and a decorator (each call of the function is then pinned).
 
     Args:
-      i: number of the group, from 0 to `tf.cuda.stream_group_count() - 1`; a call on another GPU
-        that lacks group `i` ends with `tf.errors.InvalidArgumentError`. If multi-stream is not
-        enabled, any number from 0 to 63, without effect. None: the least loaded group.
+      i: number of the group, from 0 to `tf.cuda.stream_group_count() - 1`, or a range of such
+        numbers without gaps; a call on another GPU that lacks one of them ends with
+        `tf.errors.InvalidArgumentError`. If multi-stream is not enabled, any numbers from 0 to 63,
+        without effect. None: the least loaded group.
 
     Returns:
       The context manager.
 
     Raises:
-      TypeError: `i` is neither an int nor None.
-      ValueError: there is no group `i`.
+      TypeError: `i` is neither an int nor a range nor None.
+      ValueError: there is no group `i`, or the range is empty or has gaps.
     """
-    if i is not None:
-        streams.check_group(i, f"tf.cuda.stream_group({i!r})", "i")
+    call = f"tf.cuda.stream_group({i!r})"
+    if isinstance(i, range):
+        if i.step != 1 or not i:
+            raise ValueError(f"{call}: the range must have a group, and no gaps")
+        streams.check_group(i[0], call, "i")
+        streams.check_group(i[-1], call, "i")
+    elif i is not None and not isinstance(i, int):
+        raise TypeError(f"{call}: i must be an int, a range or None")
+    elif i is not None:
+        streams.check_group(i, call, "i")
     return PinnedGroup(i)
 
 
@@ -65,15 +78,27 @@ class PinnedGroup(contextlib.ContextDecorator):
     with asynchronous eager execution, or at node level.
     """
 
-    def __init__(self, group: int | None) -> None:
-        self._group = _ANY if group is None else group
+    def __init__(self, group: int | range | None) -> None:
+        if group is None:
+            self._groups = _ANY
+        else:
+            first, last = (group[0], group[-1]) if isinstance(group, range) else (group, group)
+            self._groups = last << 32 | first
 
     def __enter__(self) -> None:
         _check_that_it_counts()
-        _entered.before.append(loader.library.TFMS_PinThread(self._group))
+        _entered.before.append(_pin(self._groups))
 
     def __exit__(self, *exception: object) -> None:
-        loader.library.TFMS_PinThread(_entered.before.pop())
+        _pin(_entered.before.pop())
+
+
+def _pin(groups: int) -> int:
+    """Sets the groups of this thread, as TFMS_PinThread takes them; returns those before."""
+    function = loader.library.TFMS_PinThread
+    function.argtypes, function.restype = _PIN_ARGUMENTS, ctypes.c_int64
+    before: int = function(groups)
+    return before
 
 
 def _check_that_it_counts() -> None:

@@ -25,6 +25,7 @@ constexpr int kMaxEmulatedGpus = 16;
 constexpr int kMaxThreadCount = 1024;
 constexpr int kMaxBranches = 64;
 constexpr int kMaxMegabytes = 1 << 20;
+constexpr int kMaxSms = 1 << 16;  // no GPU has as many
 constexpr int kMaxRows = 1 << 20;
 constexpr int kNoLimit = INT32_MAX;
 
@@ -75,6 +76,42 @@ ValueParser Numbers(std::vector<int> Options::*field, int lowest, int highest,
         options->*field = std::move(numbers);
         return true;
       }};
+}
+
+// "0-3:32": the groups 0 to 3 share 32 SMs.
+bool ReadSmShare(absl::string_view text, SmShare* share) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits(':', 1));
+  const std::vector<absl::string_view> groups =
+      absl::StrSplit(parts.first, '-');
+  return groups.size() <= 2 &&
+         ReadNumber(groups.front(), 0, kMaxGroupCount - 1, &share->first) &&
+         ReadNumber(groups.back(), share->first, kMaxGroupCount - 1,
+                    &share->last) &&
+         ReadNumber(parts.second, 1, kMaxSms, &share->sms);
+}
+
+ValueParser SmShares(std::vector<SmShare> Options::*field) {
+  return {"a comma list of GROUP:SMS or FIRST-LAST:SMS",
+          absl::StrCat("it takes a comma list of GROUP:SMS or FIRST-LAST:SMS, "
+                       "such as 0-3:32,4:16, with numbers of stream groups up "
+                       "to ",
+                       kMaxGroupCount - 1, ", each at most once"),
+          [=](const std::string& value, Options* options) {
+            std::vector<SmShare> shares;
+            for (absl::string_view part : absl::StrSplit(value, ',')) {
+              SmShare share;
+              if (!ReadSmShare(part, &share)) return false;
+              for (const SmShare& other : shares) {
+                if (share.first <= other.last && other.first <= share.last) {
+                  return false;
+                }
+              }
+              shares.push_back(share);
+            }
+            options->*field = std::move(shares);
+            return true;
+          }};
 }
 
 ValueParser Switch(bool Options::*field) {
@@ -155,6 +192,20 @@ const std::vector<Variable>& Variables() {
        "CUDA's priority of a group's streams: the lower, the sooner they "
        "are served. An error names what the GPU has (an H200: -5 to 0). "
        "[Tenants in a hurry](serving.md#keep-tenants-apart)"},
+      {kSmsVariable, SmShares(&Options::sm_shares), "none",
+       "4-7:32 gives stream groups 4 to 7 of each GPU 32 SMs that no other "
+       "group uses, and only calls that name these groups run there. The other "
+       "groups share the other SMs. An error says in which numbers the GPU "
+       "gives SMs (an H200: multiples of 8). "
+       "[Tenants in a hurry](serving.md#keep-tenants-apart)",
+       [](const Options& options) {
+         return options.emulated_gpus > 0
+                    ? absl::StrCat("with ", kEmulatedGpusVariable,
+                                   ", which have no SMs: it only keeps calls "
+                                   "that name no group off these")
+                : options.Enabled() ? ""
+                                    : WithoutSeveralGroups();
+       }},
       {kMergeVariable, Switch(&Options::merge_streams), "false",
        "a group copies to the host and between GPUs on its compute stream, "
        "without a wait between streams. What a step receives from the host "

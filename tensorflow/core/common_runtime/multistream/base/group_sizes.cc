@@ -116,6 +116,7 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     const int gpu = visible[k];
     const int groups = options.GroupCount(k);
     TF_RETURN_IF_ERROR(options.CheckPriorities(groups));
+    TF_RETURN_IF_ERROR(options.CheckSmShares(groups));
     std::vector<int> contexts;
     for (int i = 0; i < groups; ++i) contexts.push_back(options.Context(k, i));
     int64_t bytes;

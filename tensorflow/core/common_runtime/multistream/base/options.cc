@@ -4,6 +4,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -77,6 +78,31 @@ absl::Status Options::CheckPriorities(int groups) const {
                    "or a single one for all"));
 }
 
+std::vector<int> Options::GroupsForAll(int groups) const {
+  std::vector<int> all(groups);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<int> left = all;
+  for (const SmShare& share : sm_shares) {
+    left.erase(std::remove_if(left.begin(), left.end(),
+                              [&](int group) {
+                                return group >= share.first &&
+                                       group <= share.last;
+                              }),
+               left.end());
+  }
+  return left.empty() ? all : left;
+}
+
+absl::Status Options::CheckSmShares(int groups) const {
+  for (const SmShare& share : sm_shares) {
+    if (share.last < groups) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kSmsVariable, " gives SMs to stream group ", share.last,
+                     ", and a GPU has the groups 0 to ", groups - 1));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Options::CheckGroupCounts(int visible, int physical) const {
   for (const auto& [name, list] :
        {std::pair<const char*, const std::vector<int>&>(kGroupCountVariable,
@@ -101,6 +127,15 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   };
   Options options;
   TF_RETURN_IF_ERROR(ReadVariables(get, /*stock=*/false, &options));
+  const auto& contexts = options.context_counts;
+  if (!options.sm_shares.empty() &&
+      std::any_of(contexts.begin(), contexts.end(),
+                  [](int count) { return count > 1; })) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kSmsVariable, " cannot be combined with ",
+                     kContextCountVariable, "=", absl::StrJoin(contexts, ","),
+                     ": SMs are shared out among groups of one CUDA context"));
+  }
   options.default_group_counts = options.group_counts;
   std::sort(options.capture_batches.begin(), options.capture_batches.end());
   std::sort(options.capture_lengths.begin(), options.capture_lengths.end());

@@ -36,6 +36,7 @@ inline constexpr char kStreamAwareVariable[] = "TF_GPU_STREAM_AWARE_BFC";
 inline constexpr char kExtendLimitVariable[] = "TF_BFC_EXTEND_LIMIT_MB";
 inline constexpr char kGpuAllocatorVariable[] = "TF_GPU_ALLOCATOR";
 inline constexpr char kPrioritiesVariable[] = "TF_GPU_STREAM_GROUP_PRIORITIES";
+inline constexpr char kSmsVariable[] = "TF_GPU_STREAM_GROUP_SMS";
 inline constexpr char kMergeVariable[] = "TF_GPU_STREAM_MERGE";
 inline constexpr char kHostAllocatorVariable[] = "TF_PER_STREAM_HOST_ALLOCATOR";
 inline constexpr char kContextCountVariable[] = "TF_GPU_CONTEXT_COUNT";
@@ -93,6 +94,14 @@ enum class CaptureMode { kUnset, kOff, kMarked, kInference, kAuto, kRequire };
 // Which threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 
+// Stream groups of each GPU that share SMs (streaming multiprocessors) of their
+// own.
+struct SmShare {
+  int first;  // the groups, `last` included
+  int last;
+  int sms;
+};
+
 // The values of the variables that the comments name; environment_variables.cc
 // says what each of them does.
 struct Options {
@@ -104,8 +113,9 @@ struct Options {
   std::vector<int> default_group_counts;
   // TF_GPU_STREAM_GROUP_PRIORITIES: one for all groups, one for each, or none.
   std::vector<int> priorities;
-  bool merge_streams = false;  // TF_GPU_STREAM_MERGE
-  int emulated_gpus = 0;       // TF_MULTI_STREAM_EMULATED_GPUS
+  std::vector<SmShare> sm_shares;  // TF_GPU_STREAM_GROUP_SMS; no group twice
+  bool merge_streams = false;      // TF_GPU_STREAM_MERGE
+  int emulated_gpus = 0;           // TF_MULTI_STREAM_EMULATED_GPUS
 
   bool node_level = false;  // TF_NODE_LEVEL_MULTISTREAM; a policy implies true
   // node_level, or a session's configuration asks for node level.
@@ -174,6 +184,10 @@ struct Options {
   // Number of groups of the `gpu`-th visible GPU; 1 if unset.
   int GroupCount(int gpu) const { return OfGpu(group_counts, gpu); }
 
+  // Of the groups 0 to `groups` - 1, those whose SMs are not their own, for
+  // steps of which nobody says where they run; all if there is none.
+  std::vector<int> GroupsForAll(int groups) const;
+
   // How many groups a session has whose configuration does not say.
   int DefaultGroupCount(int gpu) const {
     return OfGpu(default_group_counts, gpu);
@@ -189,6 +203,10 @@ struct Options {
   // InvalidArgument if `priorities` is a list that does not fit `groups`
   // groups.
   absl::Status CheckPriorities(int groups) const;
+
+  // InvalidArgument if `sm_shares` names a group that a GPU with `groups`
+  // groups does not have.
+  absl::Status CheckSmShares(int groups) const;
 
   // The CUDA context of `group` of the `gpu`-th visible GPU, from 0.
   int Context(int gpu, int group) const {

@@ -211,6 +211,12 @@ TEST(OptionsTest, VariablesWithoutEffectAreNamed) {
        "TF_GPU_CONTEXT_COUNT (without several stream groups: "
        "TF_GPU_STREAM_GROUP_COUNT)"},
       {{{kContextCountVariable, "2"}, {kGroupCountVariable, "4"}}, ""},
+      {{{kSmsVariable, "0:16"}},
+       "TF_GPU_STREAM_GROUP_SMS (without several stream groups: "
+       "TF_GPU_STREAM_GROUP_COUNT)"},
+      {{{kSmsVariable, "0:16"}, {kEmulatedGpusVariable, "1"}},
+       "TF_GPU_STREAM_GROUP_SMS (with TF_MULTI_STREAM_EMULATED_GPUS, which "
+       "have no SMs: it only keeps calls that name no group off these)"},
       {{{kExtendLimitVariable, "64"}},
        "TF_BFC_EXTEND_LIMIT_MB (without TF_GPU_STREAM_AWARE_BFC=true or "
        "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL=true)"},
@@ -279,6 +285,38 @@ TEST(OptionsTest, PrioritiesAreOneForEveryGroupOrOneForEach) {
   const Options one = Get({{kPrioritiesVariable, "-3"}});
   EXPECT_EQ(one.Priority(7), -3);
   EXPECT_TRUE(one.CheckPriorities(4).ok());
+}
+
+TEST(OptionsTest, SmsAreSharedOutAmongRangesOfGroups) {
+  const Options options =
+      Get({{kGroupCountVariable, "8"}, {kSmsVariable, "0-3:32, 5:16"}});
+  ASSERT_EQ(options.sm_shares.size(), 2);
+  EXPECT_EQ(options.sm_shares[0].first, 0);
+  EXPECT_EQ(options.sm_shares[0].last, 3);
+  EXPECT_EQ(options.sm_shares[0].sms, 32);
+  EXPECT_EQ(options.sm_shares[1].first, 5);
+  EXPECT_EQ(options.sm_shares[1].last, 5);
+  EXPECT_EQ(options.sm_shares[1].sms, 16);
+  EXPECT_TRUE(options.without_effect.empty());
+  EXPECT_EQ(options.GroupsForAll(8), (std::vector<int>{4, 6, 7}));
+  EXPECT_EQ(options.GroupsForAll(3), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(Options().GroupsForAll(2), (std::vector<int>{0, 1}));
+  EXPECT_TRUE(options.CheckSmShares(6).ok());
+  ExpectError(options.CheckSmShares(5),
+              {"TF_GPU_STREAM_GROUP_SMS", "stream group 5", "groups 0 to 4"});
+  for (const char* wrong :
+       {"16", "0:", ":16", "0:0", "0:-8", "3-0:16", "0-64:16", "0-1-2:16",
+        "0:16:8", "0:16,", "0-3:32,3:16", "2:16,0-3:32", "0:99999", "a:16",
+        "0:x"}) {
+    ExpectError(Parse({{kSmsVariable, wrong}}).status(),
+                {"TF_GPU_STREAM_GROUP_SMS=\"", wrong, "FIRST-LAST:SMS"});
+  }
+  ExpectError(Parse({{kGroupCountVariable, "4"},
+                     {kSmsVariable, "0:16"},
+                     {kContextCountVariable, "1,2"}})
+                  .status(),
+              {"TF_GPU_STREAM_GROUP_SMS cannot be combined with "
+               "TF_GPU_CONTEXT_COUNT=1,2"});
 }
 
 TEST(OptionsTest, EnabledByMoreThanOneGroupByEmulationOrByCapture) {

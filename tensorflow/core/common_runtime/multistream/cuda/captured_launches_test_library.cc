@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Two libraries for captured_launches_test and foreign_captures_test: one calls
+// Two libraries for captured_launches_test and sm_partitions_test: one calls
 // CUDA functions by name, the other exports fakes of them.
 
 #include <cstddef>
@@ -25,6 +25,10 @@ int CopyOfDriver(int value) {
 }
 int QueryOfDriver(int value) {
   return cuEventQuery(reinterpret_cast<CUevent>(static_cast<size_t>(value)));
+}
+int StreamOfDriver(int flags) { return cuStreamCreate(nullptr, flags); }
+int PriorityStreamOfDriver(int priority) {
+  return cuStreamCreateWithPriority(nullptr, CU_STREAM_NON_BLOCKING, priority);
 }
 int AllocationOfRuntime(int value) { return cudaMalloc(nullptr, value); }
 #else
@@ -73,6 +77,16 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* exchanged) {
 }
 CUresult cuEventQuery(CUevent value) {
   given = static_cast<int>(reinterpret_cast<size_t>(value));
+  mode_of_call = mode;
+  return static_cast<CUresult>(result);
+}
+CUresult cuStreamCreate(CUstream*, unsigned int flags) {
+  given = static_cast<int>(flags);
+  mode_of_call = mode;
+  return static_cast<CUresult>(result);
+}
+CUresult cuStreamCreateWithPriority(CUstream*, unsigned int, int priority) {
+  given = priority;
   mode_of_call = mode;
   return static_cast<CUresult>(result);
 }

@@ -28,6 +28,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/fused_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/sm_partitions.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
@@ -36,6 +37,8 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
+#include "tensorflow/core/platform/stream_executor.h"
+#include "xla/stream_executor/gpu/gpu_init.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -71,6 +74,14 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
         });
     if (!sizes.ok()) return sizes.status();
     if (sizes->empty()) return absl::OkStatus();
+    for (const GpuSizes& size : *sizes) {
+      if (options_.sm_shares.empty()) break;
+      // TensorFlow sets the flags of the GPU's context, which must not exist
+      // before.
+      TF_RETURN_IF_ERROR(
+          se::GPUMachineManager()->ExecutorForDevice(size.gpu).status());
+      TF_RETURN_IF_ERROR(DivideSms(size.gpu, size.groups, options_.sm_shares));
+    }
 
     // Leaders first, so that the numbers in their names are their TensorFlow
     // ids.
@@ -113,6 +124,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     absl::Status status = BaseGPUDeviceFactory::CreateDevices(
         WithLogicalDevices(options, *sizes), name_prefix, &all);
     ChooseExecutor(0, 0);
+    MakeStreamsOfGroup(0, -1);
     if (!memory_status_.ok()) return memory_status_;
     if (!status.ok() && !options_.priorities.empty()) {
       // TensorFlow's error is about virtual devices; name our variable.
@@ -285,6 +297,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     const Spec& spec = specs_[tf_device_id.value()];
     ChooseExecutor(spec.group->gpu(), spec.group->index(),
                    spec.group->context());
+    MakeStreamsOfGroup(spec.group->gpu(), spec.group->index());
     if (spec.is_recorder) {
       return std::make_unique<CudaRecorder>(
           spec.group, options, spec.device_name, memory_limit, locality,

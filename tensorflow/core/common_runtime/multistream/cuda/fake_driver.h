@@ -13,13 +13,23 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Its context handles are numbers.
+// Its handles of contexts and partitions of SMs are numbers, from 1.
 struct FakeDriver {
   intptr_t current = 0;
   intptr_t made = 0;  // the last context made
   unsigned int flags_of_made = 0;
   int result = 0;  // CUDA's result of making a context
   int mps = 0;
+  int gpus = 2;
+  int device = 0;  // of the current context
+  // SMs of the GPU, and the number of which it gives multiples.
+  unsigned int sms = 132;
+  unsigned int sm_step = 8;
+  unsigned int partitions[16] = {};  // their SMs, by handle
+  int last_partition = 0;
+  // Of the last stream made in a partition.
+  int stream_partition = 0;
+  int stream_priority = 0;
 };
 
 // Loads the driver at the first call; one for the process.

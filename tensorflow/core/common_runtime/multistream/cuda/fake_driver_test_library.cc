@@ -47,8 +47,58 @@ CUresult cuGetErrorName(CUresult, const char** name) {
 }
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   *device = ordinal;
-  return ordinal < 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return ordinal < driver.gpus ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
+CUresult cuCtxGetDevice(CUdevice* device) {
+  *device = driver.device;
+  return CUDA_SUCCESS;
+}
+
+#if CUDA_VERSION >= 12050
+CUresult cuDeviceGetDevResource(CUdevice, CUdevResource* all,
+                                CUdevResourceType type) {
+  *all = {};
+  all->type = type;
+  all->sm.smCount = driver.sms;
+  return static_cast<CUresult>(driver.result);
+}
+CUresult cuDevSmResourceSplitByCount(CUdevResource* parts, unsigned int* count,
+                                     const CUdevResource* all,
+                                     CUdevResource* rest, unsigned int flags,
+                                     unsigned int asked) {
+  const unsigned int sms =
+      (asked + driver.sm_step - 1) / driver.sm_step * driver.sm_step;
+  if (flags != 0 || *count != 1 || all->type != CU_DEV_RESOURCE_TYPE_SM) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (sms > all->sm.smCount) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  *parts = *rest = *all;
+  parts->sm.smCount = sms;
+  rest->sm.smCount = all->sm.smCount - sms;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description,
+                                   CUdevResource* sms, unsigned int) {
+  *description = reinterpret_cast<CUdevResourceDesc>(
+      static_cast<intptr_t>(sms->sm.smCount));
+  return CUDA_SUCCESS;
+}
+CUresult cuGreenCtxCreate(CUgreenCtx* partition, CUdevResourceDesc description,
+                          CUdevice, unsigned int) {
+  driver.partitions[++driver.last_partition] =
+      static_cast<unsigned int>(reinterpret_cast<intptr_t>(description));
+  *partition = reinterpret_cast<CUgreenCtx>(
+      static_cast<intptr_t>(driver.last_partition));
+  return CUDA_SUCCESS;
+}
+CUresult cuGreenCtxStreamCreate(CUstream*, CUgreenCtx partition, unsigned int,
+                                int priority) {
+  driver.stream_partition =
+      static_cast<int>(reinterpret_cast<intptr_t>(partition));
+  driver.stream_priority = priority;
+  return CUDA_SUCCESS;
+}
+#endif
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
   *value = driver.mps;
   return CUDA_SUCCESS;

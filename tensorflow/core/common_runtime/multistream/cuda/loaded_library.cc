@@ -8,12 +8,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <map>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -194,17 +199,33 @@ bool LoadedLibrary::HasData(const void* address) const {
   return false;
 }
 
+namespace {
+
+// What replaces a function, in the order in which it was asked for. A
+// replacement calls the one before it, the first calls the function.
+struct Replacements {
+  absl::Mutex mu;
+  std::map<void*, std::vector<void*>> of_function ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace
+
 absl::StatusOr<int> ReplaceCalls(const std::string& library,
                                  const std::string& cuda,
                                  absl::Span<const CallByName> calls) {
   TF_ASSIGN_OR_RETURN(const LoadedLibrary found, LoadedLibrary::Find(library));
   TF_ASSIGN_OR_RETURN(const LoadedLibrary from, LoadedLibrary::Find(cuda));
+  static auto* const all = new Replacements;
+  absl::MutexLock lock(&all->mu);
   std::vector<LoadedLibrary::Import> imports;
   for (const CallByName& it : calls) {
     void* const stock = from.Exported(it.name);
     if (stock == nullptr) continue;
-    *it.stock = stock;
-    imports.push_back({it.name, it.call});
+    std::vector<void*>& chain = all->of_function[stock];
+    const auto place = std::find(chain.begin(), chain.end(), it.call);
+    *it.stock = place != chain.begin() ? *std::prev(place) : stock;
+    if (place == chain.end()) chain.push_back(it.call);
+    imports.push_back({it.name, chain.back()});
   }
   return found.Replace(imports);
 }

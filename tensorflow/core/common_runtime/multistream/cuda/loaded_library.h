@@ -17,7 +17,8 @@
 //                {TFMS_CALL_BY_NAME(Counted, cudaMalloc)});
 //
 // Call the original through `stock`, not by name: the runtime may be part of
-// the library whose calls are redirected.
+// the library whose calls are redirected. If a function is replaced twice, the
+// second replacement's `stock` is the first replacement.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_LOADED_LIBRARY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_LOADED_LIBRARY_H_
@@ -80,7 +81,7 @@ class LoadedLibrary {
 struct CallByName {
   const char* name;
   void* call;    // replaces the function
-  void** stock;  // receives the original's address
+  void** stock;  // receives the address to call on
 };
 
 // Wrapper reads the name in import tables as Name::Text(). Where cuda.h has a

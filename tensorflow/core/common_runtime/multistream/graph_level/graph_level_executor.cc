@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
@@ -50,6 +52,8 @@ class GraphLevelExecutor : public Executor {
         name_(std::move(name)),
         gpu_(leader->gpu_groups()),
         groups_(leader->session_streams().groups),
+        numbers_(Options().GroupsForAll(groups_)),
+        for_all_(options_.GroupsForAll(groups_)),
         traits_(std::move(traits)),
         kernels_(std::make_shared<SharedKernels>(
             gpu_->leader()->gpu(), params, traits_, options.segment_own_const)),
@@ -332,14 +336,16 @@ class GraphLevelExecutor : public Executor {
     StreamGroup* group = gpu_->leader();
     if (changes_state) {
       gpu_->StartStepOn(group);
-    } else if (const int pinned = PinnedGroup(args); pinned == kAnyGroup) {
-      group = gpu_->StartStep(groups_);
-    } else if (pinned >= 0 && pinned < groups_) {
-      group = gpu_->group(pinned);
-      gpu_->StartStepOn(group);
+    } else if (const PinnedGroups pinned = PinnedGroupsOf(args);
+               pinned.is_any()) {
+      group = gpu_->StartStep(for_all_);
+    } else if (pinned.first >= 0 && pinned.first <= pinned.last &&
+               pinned.last < groups_) {
+      group = gpu_->StartStep(absl::MakeConstSpan(numbers_).subspan(
+          pinned.first, pinned.last - pinned.first + 1));
     } else {
       done(absl::InvalidArgumentError(
-          absl::StrCat("A call was to run on stream group ", pinned, ", and ",
+          absl::StrCat("A call was to run on ", pinned.text(), ", and ",
                        leader_->group_device(0)->name(), " has ", groups_,
                        " stream groups, numbered from 0")));
       return;
@@ -454,7 +460,9 @@ class GraphLevelExecutor : public Executor {
   const Options options_;
   const std::string name_;  // of the graph
   GpuGroups* const gpu_;
-  const int groups_;  // of the session
+  const int groups_;                // of the session
+  const std::vector<int> numbers_;  // of these, from 0
+  const std::vector<int> for_all_;  // of these, see Options::GroupsForAll
   const GraphTraits traits_;
   const std::shared_ptr<SharedKernels> kernels_;
   // Of a graph that is captured in pieces; else none. The executors' kernels

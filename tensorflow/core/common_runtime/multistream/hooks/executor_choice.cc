@@ -43,7 +43,7 @@ absl::Status ChooseExecutor(const LocalExecutorParams& params,
     const bool on_host = params.device->device_type() == DEVICE_CPU;
     *out_executor = on_host && FirstComputingOp(graph) == nullptr
                         ? RunWhereTensorsAre(std::move(*out_executor))
-                        : KeepPinnedGroup(std::move(*out_executor));
+                        : KeepPinnedGroups(std::move(*out_executor));
     return absl::OkStatus();
   }
   const Options& options = *ProcessOptions();

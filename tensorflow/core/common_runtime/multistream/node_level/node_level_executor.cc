@@ -122,9 +122,10 @@ class NodeLevelExecutor : public Executor {
     const StepRunner* outer = StepRunner::From(&args.runner);
     const bool nested = outer != nullptr && !outer->step->finished() &&
                         outer->step->gpu() == gpu_;
-    if (const int pinned = PinnedGroup(args); pinned != kAnyGroup && !nested) {
+    const PinnedGroups pinned = PinnedGroupsOf(args);
+    if (!pinned.is_any() && !nested) {
       done(absl::InvalidArgumentError(absl::StrCat(
-          "A call was to run on stream group ", pinned,
+          "A call was to run on ", pinned.text(),
           ", and its nodes have groups of their own: "
           "TF_NODE_LEVEL_MULTISTREAM=true, or the session's configuration "
           "asks for streams. Use tf.cuda.stream_scope, where the graph is "

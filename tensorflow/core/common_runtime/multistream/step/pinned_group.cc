@@ -6,15 +6,16 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 
 namespace tensorflow::multistream {
 namespace {
 
-thread_local int pinned = kAnyGroup;
+thread_local PinnedGroups pinned;
 
 struct PinnedRunner {
-  int group;
+  PinnedGroups groups;
   Executor::Args::Runner run;
 
   void operator()(Executor::Args::Closure closure) const {
@@ -29,7 +30,7 @@ class PinKeepingExecutor : public Executor {
 
  private:
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
-    if (pinned == kAnyGroup) {
+    if (pinned.is_any()) {
       wrapped_->RunAsync(args, std::move(done));
       return;
     }
@@ -43,15 +44,22 @@ class PinKeepingExecutor : public Executor {
 
 }  // namespace
 
-int PinThread(int group) { return std::exchange(pinned, group); }
-
-int PinnedGroup(const Executor::Args& args) {
-  if (pinned != kAnyGroup) return pinned;
-  const auto* runner = args.runner.target<PinnedRunner>();
-  return runner == nullptr ? kAnyGroup : runner->group;
+std::string PinnedGroups::text() const {
+  return first == last ? absl::StrCat("stream group ", first)
+                       : absl::StrCat("stream groups ", first, " to ", last);
 }
 
-std::unique_ptr<Executor> KeepPinnedGroup(std::unique_ptr<Executor> executor) {
+PinnedGroups PinThread(PinnedGroups groups) {
+  return std::exchange(pinned, groups);
+}
+
+PinnedGroups PinnedGroupsOf(const Executor::Args& args) {
+  if (!pinned.is_any()) return pinned;
+  const auto* runner = args.runner.target<PinnedRunner>();
+  return runner == nullptr ? PinnedGroups() : runner->groups;
+}
+
+std::unique_ptr<Executor> KeepPinnedGroups(std::unique_ptr<Executor> executor) {
   return std::make_unique<PinKeepingExecutor>(std::move(executor));
 }
 

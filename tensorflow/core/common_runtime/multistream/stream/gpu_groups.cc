@@ -59,17 +59,19 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
   }
 }
 
-StreamGroup* GpuGroups::StartStep(int groups) {
+StreamGroup* GpuGroups::StartStep(absl::Span<const int> among) {
   absl::MutexLock lock(&load_mu_);
-  const int first = next_ % groups;
-  int best = first;
-  for (int i = 1; i < groups; ++i) {
-    const int candidate = (first + i) % groups;
-    if (steps_[candidate].running < steps_[best].running) best = candidate;
+  const size_t first = next_ % among.size();
+  size_t best = first;
+  for (size_t i = 1; i < among.size(); ++i) {
+    const size_t candidate = (first + i) % among.size();
+    if (steps_[among[candidate]].running < steps_[among[best]].running) {
+      best = candidate;
+    }
   }
-  next_ = (best + 1) % groups;
-  CountStart(best);
-  return group(best);
+  next_ = best + 1;
+  CountStart(among[best]);
+  return group(among[best]);
 }
 
 void GpuGroups::StartStepOn(StreamGroup* group) {

@@ -19,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
@@ -39,9 +40,9 @@ class GpuGroups {
   StreamGroup* group(int i) const { return groups_[i].get(); }
   StreamGroup* leader() const { return groups_[0].get(); }
 
-  // Counts a step as running on the least loaded of the first `groups` groups,
-  // round robin among equals, and returns that group.
-  StreamGroup* StartStep(int groups);
+  // Counts a step as running on the least loaded of the groups `among`, by
+  // number, round robin among equals, and returns that group.
+  StreamGroup* StartStep(absl::Span<const int> among);
   // Counts a step as running on `group`.
   void StartStepOn(StreamGroup* group);
   void EndStep(StreamGroup* group, bool ok);
@@ -118,7 +119,7 @@ class GpuGroups {
 
   mutable absl::Mutex load_mu_;
   std::vector<Steps> steps_ ABSL_GUARDED_BY(load_mu_);  // of each group
-  int next_ ABSL_GUARDED_BY(load_mu_) = 0;
+  size_t next_ ABSL_GUARDED_BY(load_mu_) = 0;           // whose turn it is
   int64_t running_ ABSL_GUARDED_BY(load_mu_) = 0;
   // The maximum over the last `counted_` starts, and over the kRecentSteps
   // starts before those.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/stream/reclaimable_memory.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 
@@ -26,7 +27,9 @@ namespace {
 class GpuGroupsTest : public ::testing::Test {
  protected:
   // Starts a step on the least loaded group.
-  StreamGroup* Start() { return groups_->StartStep(groups_->size()); }
+  StreamGroup* Start(absl::Span<const int> among = {0, 1, 2, 3}) {
+    return groups_->StartStep(among);
+  }
 
   StreamRecord record_;
   const std::unique_ptr<GpuGroups> groups_ =
@@ -46,6 +49,15 @@ TEST_F(GpuGroupsTest, AStepGoesToTheLeastLoadedGroupInTurn) {
   EXPECT_EQ(Start()->index(), 2);
   for (int i = 0; i < 2; ++i) groups_->EndStep(groups_->group(1), true);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(Start()->index(), 1);
+}
+
+TEST_F(GpuGroupsTest, AStepGoesToTheLeastLoadedOfTheGroupsThatItMayHave) {
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(Start({1, 3})->index(), 1 + i % 2 * 2);
+  EXPECT_EQ(Start({2})->index(), 2);
+  groups_->EndStep(groups_->group(3), true);
+  EXPECT_EQ(Start({1, 3})->index(), 3);
+  EXPECT_EQ(Start()->index(), 0);
+  EXPECT_EQ(Start({0, 2})->index(), 2);
 }
 
 TEST_F(GpuGroupsTest, StepsThatMustRunOnAGroupCountAsItsLoad) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/ops/holds.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
@@ -59,8 +60,9 @@ GpuGroups* Gpu() {
 }
 
 void GroupChoice(benchmark::State& state) {
+  const std::vector<int> all = Options().GroupsForAll(kGroups);
   for (auto _ : state) {
-    StreamGroup* group = Gpu()->StartStep(kGroups);
+    StreamGroup* group = Gpu()->StartStep(all);
     benchmark::DoNotOptimize(group);
     Gpu()->EndStep(group, /*ok=*/true);
   }
