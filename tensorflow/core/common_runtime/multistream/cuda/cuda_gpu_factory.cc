@@ -332,6 +332,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
 }  // namespace
 
 std::unique_ptr<DeviceFactory> NewCudaGpuFactory() {
+  if (!ProcessOptions()->sm_shares.empty()) AskForHardwareQueues();
   return std::make_unique<CudaGpuFactory>();
 }
 

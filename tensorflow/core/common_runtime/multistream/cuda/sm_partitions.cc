@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -254,6 +255,10 @@ absl::Status RedirectStreamCreation(const std::string& library,
   return absl::UnimplementedError(absl::StrCat(
       kSmsVariable, " has no effect: ", library,
       " does not make its CUDA streams by calls that can be redirected"));
+}
+
+void AskForHardwareQueues() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 }
 
 absl::Status DivideSms(int gpu, int groups, absl::Span<const SmShare> shares) {

@@ -17,6 +17,10 @@
 // and its calls of these two come here. A captured kernel keeps the SMs of the
 // stream on which it was captured. Kernels of the null stream, and of streams
 // that other libraries make, run on any SM.
+//
+// SMs of their own are of no use to kernels that do not reach the GPU: with 8
+// streams that have work waiting, kernels of all other streams wait in CUDA's 8
+// hardware queues. Hence AskForHardwareQueues.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_SM_PARTITIONS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_SM_PARTITIONS_H_
@@ -29,6 +33,10 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
 namespace tensorflow::multistream {
+
+// Has CUDA use as many hardware queues as it can, 32, unless the program has set
+// CUDA_DEVICE_MAX_CONNECTIONS. To be called before CUDA makes its context.
+void AskForHardwareQueues();
 
 // Divides the SMs of the GPU with CUDA's number `gpu` among its `groups`
 // groups. At the first call for a GPU; later calls return what the first one
