@@ -142,6 +142,9 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     # The sanitizer is slow; on a GPU only tests use it.
     if not gpu and number > 0 and draw.random() < 0.3:
         settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
+    sms = random.Random(f"{seed}:{number}:sms")
+    if groups > 1 and sms.random() < 0.3:
+        settings["TF_GPU_STREAM_GROUP_SMS"] = f"1:{sms.choice((8, 16, 32))}"
     node_level = level in (1, 2)
     if not node_level:
         settings |= _draw_capture(random.Random(f"{seed}:{number}:capture"))
