@@ -56,6 +56,7 @@ def check_rows(
 
 def test_calls_share_steps_and_each_has_its_rows(sharing: Server, saved: Saved) -> None:
     names = ("batches_total", "batched_calls_total", "group_steps_started_total")
+    computed = sharing.by_version("calls_total")[1]
 
     def figures() -> np.ndarray:
         return np.array([sharing.total(f"model_server_{name}") for name in names])
@@ -72,6 +73,7 @@ def test_calls_share_steps_and_each_has_its_rows(sharing: Server, saved: Saved) 
     assert calls == _CLIENTS * _CALLS
     assert batches < calls
     assert steps == batches, "a batch is one step"
+    assert sharing.by_version("calls_total") == {1: computed + _CLIENTS * _CALLS}
 
 
 def test_signatures_whose_calls_cannot_share_steps_are_named(sharing: Server) -> None:

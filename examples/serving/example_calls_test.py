@@ -183,6 +183,22 @@ def test_multi_inference(server: Server) -> None:
     assert server.calls("MultiInference", "OK") == before + 1
 
 
+def test_each_call_counts_once_for_the_version(server: Server) -> None:
+    """Also if its answer does not fit, or if it calls several signatures."""
+    before = server.by_version("calls_total", "m")[1]
+    server.predictions.Classify(asked(CLASSIFY, "classify"), timeout=20)
+    server.predictions.Regress(asked(REGRESS, "regress"), timeout=20)
+    request = tasks(("m", "regress", "regress"), ("m", "only_scores", "classify"))
+    server.predictions.MultiInference(request, timeout=20)
+    for method in ("classify", "regress"):
+        body = {"signature_name": method, "examples": [{"x": [1.0, 2.0]}]}
+        assert server.rest(f"/v1/models/m:{method}", body)[0] == 200
+    unfit, refused = asked(REGRESS, "one_for_all"), asked(REGRESS, "classify")
+    for wrong in (unfit, refused):
+        failure(lambda wrong=wrong: server.predictions.Regress(wrong, timeout=20))
+    assert server.by_version("calls_total", "m") == {1: before + 6}
+
+
 def test_by_rest(server: Server) -> None:
     examples: list[Any] = [{"x": x, "name": name.decode()} for x, name in ROWS]
     examples[0]["name"] = {"b64": base64.b64encode(ROWS[0][1]).decode()}

@@ -15,6 +15,7 @@ import tensorflow as tf
 from serving_error import invalid, not_found
 from tensor_protos import array_of
 from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.python.checkpoint import trackable_view
 from tensorflow.python.multistream.groups import pinned
 from tensorflow.python.multistream.serving.served_models import Devices, Predictor
 from tensorflow.python.saved_model import loader_impl
@@ -90,13 +91,15 @@ class Signature:
                 )
 
     def __call__(self, arrays: Arrays) -> Arrays:
-        """Calls the function, as one step on the device and stream group with the least to do."""
+        """Calls the function, as one step on the device and stream group with the least to do.
+
+        The arrays must have passed `check`.
+        """
         with self._devices.chosen() as number:
             return self.call_on(number, arrays)
 
     def call_on(self, number: int, arrays: Arrays) -> Arrays:
-        """Calls the function on one of the devices."""
-        self.check(arrays)
+        """Calls the function on one of the devices, with arrays that have passed `check`."""
         device = self._devices.names[number]
         if self._arrays_functions:
             with tf.device(device):
@@ -123,8 +126,8 @@ class Signature:
 class LoadedModel:
     """A SavedModel on each of some devices.
 
-    Raises what TensorFlow raises if it cannot be loaded; with several devices, a RuntimeError that
-    names the device.
+    `variable_bytes` are the bytes of its variables on all devices. Raises what TensorFlow raises if
+    it cannot be loaded; with several devices, a RuntimeError that names the device.
     """
 
     def __init__(
@@ -148,6 +151,7 @@ class LoadedModel:
         for device in devices.names:
             with self._errors_name(device), tf.device(device):
                 self._models.append(tf.saved_model.load(str(folder), tags=[TAG]))
+        self.variable_bytes = sum(map(_variable_bytes, self._models))
         self.signatures = {
             name: Signature(
                 name,
@@ -171,6 +175,11 @@ class LoadedModel:
             raise not_found(f"signature {name[:100]!r} is not one of {known}.")
         return self.signatures[name]
 
+    def front_calls(self) -> int:
+        """How many calls of the front it has computed."""
+        predictors = (signature.predictor for signature in self.signatures.values())
+        return sum(predictor.answered() for predictor in predictors if predictor is not None)
+
     def warm_up(self) -> None:
         """Makes the calls that are slow because they are the first, on all groups of all devices.
 
@@ -191,6 +200,7 @@ class LoadedModel:
                 logging.info("no warm-up of %s: %s", signature.name, str(error)[:500])
 
     def _call_on_all_groups(self, signature: Signature, arrays: Arrays) -> None:
+        signature.check(arrays)
         self._call_on_each(signature, arrays)
         if signature.predictor is None or signature.predictor.why_not_shared():
             return
@@ -231,6 +241,26 @@ def _call_on_groups(signature: Signature, number: int, device: str, arrays: Arra
         with pinned.PinnedGroup(group):
             for _ in range(_WARM_UP_CALLS):
                 signature.call_on(number, arrays)
+
+
+def _variable_bytes(model: Any) -> int:
+    """The bytes of a loaded model's variables, by their shapes; the text of strings counts 0."""
+    tracked = trackable_view.TrackableView(model).descendants()
+    return sum(
+        _elements_of(variable) * variable.dtype.size
+        for variable in tracked
+        if isinstance(variable, tf.Variable)
+    )
+
+
+def _elements_of(variable: tf.Variable) -> int:
+    if variable.shape.is_fully_defined():
+        return int(variable.shape.num_elements())
+    if not variable.is_initialized():
+        return 0
+    # Each value has a shape of its own: the runtime knows that of this one.
+    shape = tf.raw_ops.VariableShape(input=variable.handle, out_type=tf.int64)
+    return int(np.prod(shape.numpy()))
 
 
 def _warn_of_gpus_in(graph: meta_graph_pb2.MetaGraphDef, folder: pathlib.Path) -> None:

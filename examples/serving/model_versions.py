@@ -10,7 +10,7 @@ import logging
 import pathlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 from model_config import ModelConfig
@@ -39,6 +39,15 @@ class Version:
     error: str = ""  # why it could not be loaded
     loaded: Any = None  # the LoadedModel, from its load until it is dropped
     calls: int = 0  # that hold it
+    computed: int = 0  # calls, those that the front answers left out
+
+
+class VersionFigures(NamedTuple):
+    """What a version in memory has computed, and what it takes (LoadedModel)."""
+
+    number: int
+    calls: int
+    variable_bytes: int
 
 
 class Model:
@@ -99,10 +108,16 @@ class Model:
             found.calls += 1
             return found
 
-    def release(self, version: Version) -> None:
-        """Ends what `acquire` began; the last call of a version that is replaced drops it."""
+    def release(self, version: Version, computed: bool = False) -> None:
+        """Ends what `acquire` began; the last call of a version that is replaced drops it.
+
+        Args:
+          version: of the call.
+          computed: the call has called a function of the version.
+        """
         with self._lock:
             version.calls -= 1
+            version.computed += computed
             last = version.calls == 0 and version.state is State.UNLOADING
         if last:
             self._drop(version)
@@ -117,6 +132,18 @@ class Model:
         with self._lock:
             known = {**self._others, **self._served}
             return [dataclasses.replace(known[n], loaded=None) for n in sorted(known)[::-1]]
+
+    def figures(self) -> list[VersionFigures]:
+        """The figures of the versions that are in memory."""
+        with self._lock:
+            known = {**self._others, **self._served}
+            return [
+                VersionFigures(
+                    number, version.computed + loaded.front_calls(), loaded.variable_bytes
+                )
+                for number, version in sorted(known.items())
+                if (loaded := version.loaded) is not None
+            ]
 
     def has_ended(self) -> bool:
         """Whether no version is served, is being loaded, or is held by a call."""

@@ -53,6 +53,7 @@ class Call:
         self, model: str, version: Version, log: LogConfig | None, span: "CallSpan | None"
     ) -> None:
         self.entry: Entry | None = None
+        self.computed = False  # whether a function of the version was called
         self._model = model
         self._version = version
         self._log = log
@@ -79,13 +80,12 @@ class Call:
         return work(self)
 
     def step(self, signature: Signature, arrays: Arrays) -> Arrays:
-        """Calls a signature of the model."""
+        """Calls a signature of the model; ServingError if the arrays do not fit."""
         self._signature = self._signature or signature.name
-        if self._span is None:
+        with contextlib.nullcontext() if self._span is None else self._span.step(signature.name):
+            signature.check(arrays)
+            self.computed = True
             results = signature(arrays)
-        else:
-            with self._span.step(signature.name):
-                results = signature(arrays)
         if self._log is not None:
             self._bytes += size_of(arrays) + size_of(results)
         return results
@@ -220,7 +220,7 @@ class Calls:
             if span is not None:
                 span.waits(held.number)
             done: _T = await self._queue.run(
-                lambda: call.run(work), deadline, lambda: model.release(held)
+                lambda: call.run(work), deadline, lambda: model.release(held, call.computed)
             )
             if self._request_log is not None and call.entry is not None:
                 self._request_log.offer(call.entry)

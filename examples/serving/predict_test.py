@@ -11,7 +11,7 @@ import pytest
 import rest_json
 import tensorflow as tf
 from grpc_health.v1 import health_pb2
-from serving_kit import GROUPS, REST_PREDICT, Saved, Server, failure, request
+from serving_kit import GROUPS, REST_PREDICT, VARIABLE_BYTES, Saved, Server, failure, request
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -255,5 +255,7 @@ def test_health_and_metrics(server: Server, saved: Saved) -> None:
     assert server.total("process_resident_memory_bytes") > 1 << 20
     assert 'model_server_version_served{model="toy",version="2"} 1.0' in text
     assert server.total("model_server_group_bytes_in_use") > 0
+    assert server.by_version("variable_bytes") == {1: VARIABLE_BYTES, 2: VARIABLE_BYTES}
+    assert server.by_version("variable_bytes", "other") == {1: VARIABLE_BYTES}
     assert server.total("model_server_calls_in_flight") == 0
     assert "nobody" not in text  # or anybody could make the metrics grow

@@ -212,6 +212,15 @@ def test_labels_by_rest(configured: Configured) -> None:
         )
 
 
+def test_calls_by_label_count_for_its_version(configured: Configured) -> None:
+    before = configured.server.by_version("calls_total")
+    assert configured.answer(label="stable") == (1, 1)
+    assert configured.rest_answer("/v1/models/toy/labels/stable:predict") == 1
+    assert configured.answer(label="next") == (2, 2)
+    found = configured.server.by_version("calls_total")
+    assert found == {1: before[1] + 2, 2: before[2] + 1}
+
+
 class Clients:
     """Threads that call `toy` until the end, and what was wrong with an answer."""
 

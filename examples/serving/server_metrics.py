@@ -1,7 +1,7 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prometheus metrics: calls by model, method and status, and what each stream group does."""
+"""Prometheus metrics: calls by model, method and status, versions, and stream groups."""
 
 import bisect
 import collections
@@ -116,24 +116,7 @@ class ServerMetrics:
             ("batched_calls", "Calls in these batches.", front.batched),
         ):
             yield core.CounterMetricFamily(f"model_server_{name}", what, total)
-        served = core.GaugeMetricFamily(
-            "model_server_version_served",
-            "1 for each version that is served.",
-            labels=("model", "version"),
-        )
-        failed = core.GaugeMetricFamily(
-            "model_server_version_failed",
-            "1 for each version that could not be loaded; its error is told by GetModelStatus.",
-            labels=("model", "version"),
-        )
-        for model in self._models:
-            for version in model.statuses():
-                if version.state is State.AVAILABLE:
-                    served.add_metric((model.name, str(version.number)), 1)
-                elif version.error:
-                    failed.add_metric((model.name, str(version.number)), 1)
-        yield served
-        yield failed
+        yield from self._of_versions()
         if self.request_log is not None:
             yield from self._of_log(self.request_log)
         groups = tf.cuda.stream_stats()
@@ -171,6 +154,38 @@ class ServerMetrics:
             seconds.add_metric(labels, buckets, histogram.sum)
         yield calls
         yield seconds
+
+    def _of_versions(self) -> Iterator[Any]:
+        of_version = ("model", "version")
+        served = core.GaugeMetricFamily(
+            "model_server_version_served", "1 for each version that is served.", labels=of_version
+        )
+        failed = core.GaugeMetricFamily(
+            "model_server_version_failed",
+            "1 for each version that could not be loaded; its error is told by GetModelStatus.",
+            labels=of_version,
+        )
+        calls = core.CounterMetricFamily(
+            "model_server_version_calls",
+            "Calls that a version in memory has computed, failed ones included.",
+            labels=of_version,
+        )
+        variable_bytes = core.GaugeMetricFamily(
+            "model_server_version_variable_bytes",
+            "Memory of the variables of a version in memory, on all its devices.",
+            labels=of_version,
+        )
+        for model in self._models:
+            for version in model.statuses():
+                if version.state is State.AVAILABLE:
+                    served.add_metric((model.name, str(version.number)), 1)
+                elif version.error:
+                    failed.add_metric((model.name, str(version.number)), 1)
+            for figures in model.figures():
+                labels = (model.name, str(figures.number))
+                calls.add_metric(labels, figures.calls)
+                variable_bytes.add_metric(labels, figures.variable_bytes)
+        yield from (served, failed, calls, variable_bytes)
 
     def _of_log(self, log: RequestLog) -> Iterator[Any]:
         logged = core.CounterMetricFamily(

@@ -43,6 +43,8 @@ ECHOED = (
     *(tf.float16, tf.float32, tf.float64, tf.bfloat16, tf.string),
 )
 _START_SECONDS = 60
+# Of the variables of Model.
+VARIABLE_BYTES = 4 * (8 * 64 + 64 * 64 + 64 * 64 + 64 * 4)
 
 
 class Model(tf.Module):
@@ -246,6 +248,16 @@ model_server.main()
         return sum(
             n for labels, n in figures if f'"{method}"' in labels and f'"{status}"' in labels
         )
+
+    def by_version(self, name: str, model: str = "toy") -> dict[int, float]:
+        """The figures of a metric, `model_server_version_` and a name, of a model's versions."""
+        figures = self.metric(f"model_server_version_{name}").items()
+        of_model = f'{{model="{model}",version="'
+        return {
+            int(labels[len(of_model) : -2]): figure
+            for labels, figure in figures
+            if labels.startswith(of_model)
+        }
 
     def running(self) -> float:
         """How many calls have a thread."""

@@ -15,7 +15,17 @@ import pytest
 import serving_kit
 import tensorflow as tf
 from kserve_messages import MESSAGES
-from serving_kit import FRONT, REST_PREDICT, Saved, Server, request, run_here, slow, until
+from serving_kit import (
+    FRONT,
+    REST_PREDICT,
+    VARIABLE_BYTES,
+    Saved,
+    Server,
+    request,
+    run_here,
+    slow,
+    until,
+)
 from tensorflow_serving.apis import get_model_status_pb2
 
 TWO = {"TF_MULTI_STREAM_EMULATED_GPUS": "2", "TF_GPU_STREAM_GROUP_COUNT": "2,3"}
@@ -91,6 +101,10 @@ def test_every_group_of_both_gpus_is_warm(on_two: tuple[Server, pathlib.Path]) -
     assert min(started.values()) >= 3
     assert "no warm-up" not in on_two[0].text()
     assert "serving_default, do not share steps" not in on_two[0].text()
+
+
+def test_variables_of_both_gpus_are_a_versions_memory(on_two: tuple[Server, pathlib.Path]) -> None:
+    assert on_two[0].by_version("variable_bytes") == {1: 2 * VARIABLE_BYTES}
 
 
 def test_calls_of_each_api_are_spread_over_both_gpus(

@@ -8,21 +8,35 @@ import pathlib
 import threading
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
+import grpc
 import model_versions
 import numpy as np
 import pytest
 import tensorflow as tf
 from call_queue import CallQueue
+from kserve_messages import MESSAGES, SERVICE
 from loaded_model import LoadedModel
 from model_config import ModelConfig
 from model_versions import Model, State
 from server_metrics import ServerMetrics
 from serving_error import ServingError
-from serving_kit import FOREVER, FRONT, REST_PREDICT, Saved, Server, request, slow, until
+from serving_kit import (
+    FOREVER,
+    FRONT,
+    REST_PREDICT,
+    VARIABLE_BYTES,
+    Saved,
+    Server,
+    failure,
+    request,
+    slow,
+    until,
+)
 from tensorflow.python.multistream.serving.served_models import Devices
-from tensorflow_serving.apis import get_model_status_pb2, prediction_log_pb2
+from tensorflow_serving.apis import get_model_status_pb2, predict_pb2, prediction_log_pb2
 
 THREADS = 4
 SWAPS = 4
@@ -48,6 +62,7 @@ def test_swap_under_load_fails_no_call_and_a_version_stays_until_its_last_call_h
 def swap_and_hold(saved: Saved, server: Server, toy: pathlib.Path, lock_free: bool) -> None:
     answers: list[bytes] = []
     failed: list[str] = []
+    assert server.by_version("calls_total") == {1: 0}  # warming up is no call
     recordings: list[float] = []
     stopped = threading.Event()
 
@@ -89,11 +104,99 @@ def swap_and_hold(saved: Saved, server: Server, toy: pathlib.Path, lock_free: bo
     saved.copy(toy, 1, first=2 + SWAPS)
     until(lambda: state(server, 1 + SWAPS) == State.UNLOADING)
     assert not call.done()
+    computed = server.by_version("calls_total")
+    assert computed.keys() == {1 + SWAPS, 2 + SWAPS} and computed[1 + SWAPS] > 50
+    assert set(server.by_version("variable_bytes").values()) == {VARIABLE_BYTES}
     if lock_free:
         assert call.result().outputs["y"]
     else:
         call.cancel()
     until(lambda: state(server, 1 + SWAPS) == State.END, 30)
+    for name in ("calls_total", "variable_bytes"):
+        assert server.by_version(name).keys() == {2 + SWAPS}
+
+
+def test_each_call_counts_once_for_the_version_that_computed_it(
+    either_server: Server, saved: Saved
+) -> None:
+    """By each API; with --front also for what Python answers."""
+    server = either_server
+    rows = saved.x.tolist()
+    infer = {"name": "x", "datatype": "FP32", "shape": [16, 8], "data": rows}
+
+    def predict(number: str, filtered: bool = False) -> None:
+        asked = request(x=saved.x)
+        if number:
+            asked.model_spec.version.value = int(number)
+        asked.output_filter.extend(["y"] * filtered)
+        server.predictions.Predict(asked, timeout=20)
+
+    def by_infer(number: str) -> None:
+        asked = MESSAGES["ModelInferRequest"](model_name="toy", model_version=number)
+        given = asked.inputs.add(name="x", datatype="FP32", shape=saved.x.shape)
+        given.contents.fp32_contents.extend(saved.x.ravel())
+        method = server.channel.unary_unary(
+            f"/{SERVICE}/ModelInfer", lambda message: message.SerializeToString()
+        )
+        assert method(asked, timeout=20)
+
+    def by_rest(number: str, path: str, body: Any) -> None:
+        version = f"/versions/{number}" if number else ""
+        status, answer = server.rest(path.format(version), body)
+        assert status == 200, answer
+
+    ways: dict[str, Callable[[str], None]] = {
+        "Predict": predict,
+        "Predict, filtered": lambda number: predict(number, filtered=True),
+        "ModelInfer": by_infer,
+        "REST": lambda number: by_rest(number, "/v1/models/toy{}:predict", {"instances": rows}),
+        "REST by Python": lambda number: by_rest(
+            number, "/v1/models/t%6fy{}:predict", {"inputs": rows}
+        ),
+        "infer": lambda number: by_rest(number, "/v2/models/toy{}/infer", {"inputs": [infer]}),
+    }
+    until(server.idle)
+    other = server.by_version("calls_total", "other")
+    counts = server.by_version("calls_total")
+    for name, call in ways.items():
+        for number, version in (("", 2), ("1", 1), ("2", 2)):
+            call(number)
+            counts[version] += 1
+            assert server.by_version("calls_total") == counts, (name, number)
+    assert server.by_version("calls_total", "other") == other
+
+
+def test_calls_that_fail_count_and_calls_that_are_refused_do_not(
+    either_server: Server, saved: Saved
+) -> None:
+    server = either_server
+    until(server.idle)
+    counts = server.by_version("calls_total")
+    unequal = {"a": [[1.0, 2.0]] * 2, "b": [1, 2, 3]}
+    fails = request(signature="pair", a=np.float32(unequal["a"]), b=np.int32(unequal["b"]))
+    filtered = predict_pb2.PredictRequest()
+    filtered.CopyFrom(fails)
+    filtered.output_filter.append("sum")
+    for asked in (fails, filtered):
+        code, _ = failure(lambda asked=asked: server.predictions.Predict(asked, timeout=20))
+        assert code == grpc.StatusCode.INVALID_ARGUMENT
+    body = {"signature_name": "pair", "inputs": unequal}
+    assert server.rest(REST_PREDICT, body)[0] == 400
+    counts[2] += 3
+    assert server.by_version("calls_total") == counts
+
+    unknown = request(x=saved.x)
+    unknown.model_spec.version.value = 3
+    for asked in (
+        request(x=saved.x[:, :3]),
+        request(x=saved.x.astype(np.float64)),
+        request(z=saved.x),
+        request(signature="none", x=saved.x),
+        unknown,
+    ):
+        failure(lambda asked=asked: server.predictions.Predict(asked, timeout=20))
+    assert server.rest(REST_PREDICT, {"instances": [[1.0]]})[0] == 400
+    assert server.by_version("calls_total") == counts
 
 
 @pytest.mark.parametrize("lock_free", [False, True])
@@ -105,6 +208,43 @@ def test_dropped_model_leaves_nothing_behind(saved: Saved, lock_free: bool) -> N
     del model
     gc.collect()
     assert [found() for found in kept] == [None, None]
+
+
+class Measured(tf.Module):
+    """Variables of 60 + 56 + 32,000 + 4 + 24 + 10 bytes, and what is no variable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = tf.Variable(tf.zeros([3, 5]))
+        self.same = self.weights
+        self.steps = tf.Variable(tf.zeros([7], tf.int64))
+        self.embedding = tf.Variable(tf.zeros([1000, 16], tf.float16))
+        self.layers = [{"scale": tf.Variable(1.0)}]
+        self.grows = tf.Variable(tf.zeros([2, 3]), shape=[None, 3])
+        self.unused = tf.Variable(tf.zeros([10], tf.bool))
+        self.text = tf.Variable(["a", "b"])
+        self.constant = tf.constant([1.0, 2.0, 3.0])
+        self.table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(["a"], [1.0]), -1.0
+        )
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def serving_default(self, ids: Any) -> Any:
+        """Uses most of them."""
+        found = tf.gather(self.embedding, ids)
+        return {
+            "y": tf.cast(found, tf.float32) * self.layers[0]["scale"],
+            "grows": self.grows + self.constant * self.table.lookup(self.text[:1]),
+            "steps": tf.reduce_sum(self.steps) + tf.cast(self.weights[0, 0], tf.int64),
+        }
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_variables_are_measured_to_the_byte(tmp_path: pathlib.Path, devices: int) -> None:
+    model = Measured()
+    tf.saved_model.save(model, str(tmp_path), signatures=model.serving_default)
+    loaded = LoadedModel(tmp_path, Devices(["/CPU:0"] * devices))
+    assert loaded.variable_bytes == devices * (60 + 56 + 32_000 + 4 + 24 + 10)
 
 
 def test_recorded_requests_warm_a_version_up(saved: Saved, tmp_path: pathlib.Path) -> None:
@@ -142,7 +282,7 @@ class Folder:
         self.loads.append(int(folder.name))
         if int(folder.name) in self.broken:
             raise ValueError("broken")
-        return types.SimpleNamespace()
+        return types.SimpleNamespace(front_calls=lambda: 10, variable_bytes=8)
 
 
 @pytest.fixture
@@ -172,6 +312,23 @@ def test_version_that_does_not_load_is_a_metric(folder: Folder) -> None:
     text = metrics.text().decode()
     assert 'model_server_version_served{model="toy",version="3"} 1.0' in text
     assert 'served{model="toy",version="1"}' not in text
+
+
+def test_version_has_figures_while_it_is_in_memory_and_counts_anew_when_loaded_again(
+    folder: Folder,
+) -> None:
+    folder.poll(1)
+    calls = [folder.model.acquire(1) for _ in range(3)]
+    folder.model.release(calls.pop(), computed=True)
+    folder.model.release(calls.pop())
+    assert folder.model.figures() == [(1, 11, 8)]
+    folder.poll(2)
+    assert folder.model.figures() == [(1, 11, 8), (2, 10, 8)]
+    folder.model.release(calls.pop(), computed=True)
+    assert folder.model.figures() == [(2, 10, 8)]
+    (folder.path / "2").rename(folder.path / "withdrawn")
+    assert folder.poll() == [1]
+    assert folder.model.figures() == [(1, 10, 8)]
 
 
 def test_version_that_does_not_load_leaves_the_old_one(folder: Folder) -> None:

@@ -148,6 +148,7 @@ def test_an_error_is_that_of_its_request_alone() -> None:
         asked[1]["ids"][0, 0] = 77
         answers = lane.batch([request(**a) for a in asked])
         check(lane.steps == 4, f"{lane.steps} steps: all together, then each alone")
+        check(rank.predictor.answered() == 3, "each is answered once")
         check(isinstance(answers[1], tf.errors.InvalidArgumentError)
               and "77" in answers[1].message, f"{answers[1]}")
         check(all(same(answers[i], direct(rank, asked[i])) for i in (0, 2)), "the others")

@@ -127,6 +127,10 @@ class Predictor:
         self._library.TFMS_WhyNotShared(self._handle, why, len(why))
         return why.value.decode(errors="replace")
 
+    def answered(self) -> int:
+        """How many requests C++ has answered, with the signature's results or its error."""
+        return int(self._library.TFMS_AnsweredByPredictor(self._handle))
+
     def handle(self) -> int | None:
         """The address of the object in C++, which lives as long as this one."""
         return self._handle
@@ -193,6 +197,8 @@ def _library() -> ctypes.CDLL:
         *(text, number, pointer, pointer, pointer, pointer),
     ]
     library.TFMS_WhyNotShared.argtypes = [pointer, text, ctypes.c_int]
+    library.TFMS_AnsweredByPredictor.restype = number
+    library.TFMS_AnsweredByPredictor.argtypes = [pointer]
     library.TFMS_DeletePredictor.argtypes = [pointer]
     library.TFMS_NewServedModels.restype = pointer
     library.TFMS_PublishModel.argtypes = [pointer, text, number, pointer, pointer, ctypes.c_int]

@@ -55,11 +55,12 @@ def test_strings_and_errors() -> None:
         served(model.lengths)
         answer = outputs_of(lane(request(s=[[b"", b"a"], [bytes(300), b"\\xff"]])))
         check(answer["n"].tolist() == [[0, 1], [300, 1]], "lengths")
-        served(model.fails)
+        failing = served(model.fails)
         check(outputs_of(lane(request(x=np.float32(2))))["x"] == 2, "a number")
         for _ in range(3):
             fails(tf.errors.InvalidArgumentError,
                   lambda: lane(request(x=np.float32("nan"))), "not a number")
+        check(failing.predictor.answered() == 4, "errors are answers")
         lane.close()
     """)
 
@@ -67,7 +68,7 @@ def test_strings_and_errors() -> None:
 def test_what_is_not_plain_is_left_to_python() -> None:
     """Other names, types, shapes and sizes; labels, filters, and bytes that are no message."""
     run("""
-        served(model.scores)
+        scores = served(model.scores)
         lane = Lane(models)
         x, ids = np.zeros((2, 4), np.float32), np.zeros(1, np.int32)
         good = request(x=x, ids=ids)
@@ -88,6 +89,7 @@ def test_what_is_not_plain_is_left_to_python() -> None:
         }.items():
             check(lane(bad) is None, what)
         check(lane(good) is not None, "plain as before")
+        check(scores.predictor.answered() == 2, "the rest is not answered")
         lane.close()
     """)
 

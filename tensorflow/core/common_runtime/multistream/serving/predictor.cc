@@ -117,6 +117,7 @@ size_t Predictor::Predict(absl::Span<const PredictRequest* const> requests,
     steps += replica.callable->CallTogether(ScopeOf(replica), batch_sizes_,
                                             absl::MakeSpan(calls));
     if (choice_ != nullptr) choice_->End(chosen);
+    answered_.fetch_add(calls.size(), std::memory_order_relaxed);
     for (size_t i = 0; i < calls.size(); ++i) {
       answers[numbers[i]] = Answer(*requests[numbers[i]], version, calls[i]);
     }

@@ -13,6 +13,7 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PREDICTOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -71,6 +72,10 @@ class Predictor {
   // once before.
   absl::Status MayShare() const;
 
+  // How many requests it has answered, with the function's results or its
+  // error.
+  int64_t answered() const { return answered_.load(std::memory_order_relaxed); }
+
  private:
   bool Read(const PredictRequest& request,
             std::vector<Tensor>* arguments) const;
@@ -86,6 +91,7 @@ class Predictor {
   // Why requests never share a step, whatever the function computes.
   const std::string never_shared_;
   const std::vector<int> batch_sizes_;
+  mutable std::atomic<int64_t> answered_{0};
 };
 
 }  // namespace tensorflow::multistream

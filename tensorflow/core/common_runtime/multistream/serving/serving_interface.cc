@@ -233,6 +233,10 @@ void TFMS_WhyNotShared(const Predictor* predictor, char* why, int size) {
            std::string(predictor->MayShare().message()).c_str());
 }
 
+int64_t TFMS_AnsweredByPredictor(const Predictor* predictor) {
+  return predictor->answered();
+}
+
 void TFMS_DeletePredictor(Predictor* predictor) { delete predictor; }
 
 int TFMS_FrontFrames() { return tensorflow::multistream::kFrontFrames; }
