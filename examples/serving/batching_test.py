@@ -6,7 +6,7 @@ import concurrent.futures
 import itertools
 import pathlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import batching
@@ -16,7 +16,6 @@ import pytest
 import server_options
 import serving_kit
 from grpc_front import Front
-from multistream.testing import kit
 from serving_kit import FRONT, Saved, Server, failure, request, slow, until
 from tensorflow.python.multistream.serving.served_models import ServedModels
 
@@ -25,15 +24,19 @@ _CLIENTS, _CALLS = 12, 40
 
 @pytest.fixture(scope="module")
 def sharing(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose steps are of up to 8 rows, two at once; `other` may run one call, no more."""
+    """A server whose steps are of up to 8 rows, two at once.
+
+    `other` may run one call, no more, and `placed` has stream groups 2 and 3.
+    """
     folder = tmp_path_factory.mktemp("sharing")
     models = (
         f"--model={name}={saved.copy(folder / name, version)}"
-        for name, version in (("toy", 1), ("other", 2))
+        for name, version in (("toy", 1), ("other", 2), ("placed", 2))
     )
     options = ("--max-batch=8", "--batch-steps=2", "--batch-timeout-us=20000", "--poll-seconds=0.2")
     with serving_kit.serving(
         *(*models, *options, f"--front={FRONT}", "--share=other=steps:1,queue:0"),
+        "--groups=placed=2-3",
         log=folder / "log",
         TF_MULTI_STREAM_CAPTURE="auto",
     ) as server:
@@ -46,10 +49,9 @@ def check_rows(
     """The version that has answered for some rows; the last bits may be those of any batch."""
     asked = slice(begin, begin + rows)
     got = server.predict(saved.x[asked])
-    most = 2e-3 if kit.ON_GPU else 1e-5  # a GPU may compute products in TF32
     for version in versions:
         want = saved.answers[f"y{version}"][asked]
-        if got.shape == want.shape and np.allclose(got, want, rtol=0, atol=most):
+        if got.shape == want.shape and np.allclose(got, want, rtol=0, atol=serving_kit.OF_BATCHES):
             return version
     raise AssertionError(f"rows {begin} to {begin + rows}: {got}")
 
@@ -125,6 +127,27 @@ def test_a_model_keeps_to_its_share_and_others_do_not_notice(sharing: Server, sa
     assert text.startswith("as many calls of model other wait as may, 0 (--share)")
     check_rows(sharing, saved, 0, 2, (1, 2))
     assert failure(running.result)[0] == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_a_model_keeps_to_its_groups(sharing: Server, saved: Saved) -> None:
+    def steps() -> list[float]:
+        started = sharing.metric("model_server_group_steps_started_total")
+        return [started[f'{{gpu="0",group="{i}"}}'] for i in range(serving_kit.GROUPS)]
+
+    def ran(call: Callable[[], Any]) -> tuple[float, float]:
+        """Of 8 calls, how many ran on groups 0 and 1, and on 2 and 3."""
+        before = steps()
+        for _ in range(8):
+            call()
+        more = [now - then for now, then in zip(steps(), before, strict=True)]
+        return more[0] + more[1], more[2] + more[3]
+
+    plain = request("placed", x=saved.x)
+    assert ran(lambda: sharing.predictions.Predict(plain, timeout=20)) == (0, 8)
+    by_python = request("placed", x=saved.x)
+    by_python.output_filter.append("y")
+    assert ran(lambda: sharing.predictions.Predict(by_python, timeout=20)) == (0, 8)
+    assert ran(lambda: check_rows(sharing, saved, 0, 2, (1, 2)))[0] > 0  # of another model
 
 
 def test_front_of_another_build_is_refused() -> None:
@@ -211,6 +234,8 @@ def test_file_of_batching_parameters(tmp_path: pathlib.Path) -> None:
         ("--max-batch=8", "--max-batch and --batching-parameters-file need --front"),
         (f"--front={FRONT} --max-batch=8 --no-warm-up", "need the warm-up"),
         ("--share=a=steps:1", "--share needs --front"),
+        ("--groups=a=1-x", "'a=1-x' is not NAME=GROUP or NAME=FIRST-LAST"),
+        ("--groups=a=1 --groups=a=2", "--groups names a model twice: a"),
         ("--share=a=steps:0", "'a=steps:0' is not NAME=steps:N,queue:N,priority:N"),
         ("--share=a", "'a' is not NAME=steps"),
         ("--share=a=threads:1", "'a=threads:1' is not NAME=steps"),

@@ -50,7 +50,7 @@ class FakeServer:
         (self.folder / name / str(version)).mkdir(parents=True)
         (self.folder / name / str(version) / "saved_model.pb").write_text("")
 
-    def _load(self, folder: pathlib.Path) -> str:
+    def _load(self, _: str, folder: pathlib.Path) -> str:
         loaded = str(folder.relative_to(self.folder))
         self.loads.append(loaded)
         if loaded in self.broken:
@@ -272,7 +272,7 @@ def test_each_moment_of_a_change_has_versions_for_all_calls(tmp_path: pathlib.Pa
 
     front: Any = CallingFront()
     server = FakeServer(tmp_path)
-    server.models = Models(lambda folder: types.SimpleNamespace(signatures={}), front)
+    server.models = Models(lambda *_: types.SimpleNamespace(signatures={}), front)
     server.serve(a(specific(1, x=1)))
     for more, folder in ((specific(2, 3, x=3), "a"), (specific(1, x=1), "a"), ("", "c")):
         label = "" if more else 'version_labels { key: "x" value: 2 }'
@@ -382,8 +382,8 @@ def test_file_is_served_again_when_it_changes(
 def test_changes_come_one_after_another(tmp_path: pathlib.Path) -> None:
     goes_on, second, loads = threading.Event(), threading.Event(), []
 
-    def load(folder: pathlib.Path) -> str:
-        loads.append(folder.parent.name)
+    def load(name: str, _: pathlib.Path) -> str:
+        loads.append(name)
         if len(loads) == 2:
             second.set()
         assert goes_on.wait(20)

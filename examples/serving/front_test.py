@@ -19,7 +19,7 @@ import server_options
 from broken_clients_test import BEGIN, DATA, HEADERS, RESET, frame, headers, send
 from grpc_front import Front
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from serving_kit import FRONT, PREDICT, Saved, Server, failure, request, slow, until
+from serving_kit import FRONT, OF_BATCHES, PREDICT, Saved, Server, failure, request, slow, until
 from tensorflow.python.multistream.serving.served_models import ServedModels
 
 
@@ -133,7 +133,7 @@ def test_compressed_and_large_requests(front_server: Server, saved: Saved) -> No
     answer = server.predict(rows)
     assert answer.shape == (160_000, 4)
     alone = server.predict(saved.x)
-    assert np.allclose(answer.reshape(10_000, 16, 4), alone, atol=1e-6)
+    assert np.allclose(answer.reshape(10_000, 16, 4), alone, rtol=0, atol=OF_BATCHES)
 
 
 def most_memory_of(process: int) -> int:

@@ -34,7 +34,7 @@ class Signature:
     """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable.
 
     Each of the devices has one of `functions`. `most_bytes` is the limit of one input for
-    `predictor`, and `batch_sizes` are its steps' rows.
+    `predictor`, and `batch_sizes` are its steps' rows. Calls run on stream `groups`, or on any.
     """
 
     def __init__(
@@ -45,19 +45,21 @@ class Signature:
         lock_free: bool,
         most_bytes: int,
         batch_sizes: Sequence[int],
+        groups: range | None,
     ) -> None:
         self.name = name
         takes = functions[0].structured_input_signature[1]
         self.inputs: dict[str, Any] = dict(sorted(takes.items()))
         self._functions = functions
         self._devices = devices
+        self._groups = groups
         self._arrays_functions: Sequence[Any] = ()
         # For a front, which answers requests that are plain.
         self.predictor: Predictor | None = None
         if lock_free:
             try:
                 called = self._arrays_functions = [tf.cuda.serving_callable(x) for x in functions]
-                self.predictor = Predictor(called, name, devices, most_bytes, batch_sizes)
+                self.predictor = Predictor(called, name, devices, most_bytes, batch_sizes, groups)
             except (TypeError, ValueError) as error:
                 logging.info("signature %s is not called in C++ alone: %s", name, error)
 
@@ -96,7 +98,10 @@ class Signature:
         The arrays must have passed `check`.
         """
         with self._devices.chosen() as number:
-            return self.call_on(number, arrays)
+            if self._groups is None:
+                return self.call_on(number, arrays)
+            with pinned.PinnedGroup(self._groups):
+                return self.call_on(number, arrays)
 
     def call_on(self, number: int, arrays: Arrays) -> Arrays:
         """Calls the function on one of the devices, with arrays that have passed `check`."""
@@ -137,10 +142,12 @@ class LoadedModel:
         lock_free: bool = False,
         most_bytes: int = 1 << 31,
         batch_sizes: Sequence[int] = (),
+        groups: range | None = None,
     ) -> None:
         self._folder = folder
         self._devices = devices
         self._batch_sizes = batch_sizes
+        self._groups = groups
         graphs = loader_impl.parse_saved_model(str(folder)).meta_graphs
         served = [graph for graph in graphs if TAG in graph.meta_info_def.tags]
         if not served:
@@ -156,7 +163,7 @@ class LoadedModel:
             name: Signature(
                 name,
                 [model.signatures[name] for model in self._models],
-                *(devices, lock_free, most_bytes, batch_sizes),
+                *(devices, lock_free, most_bytes, batch_sizes, groups),
             )
             for name in self._models[0].signatures
         }
@@ -181,7 +188,7 @@ class LoadedModel:
         return sum(predictor.answered() for predictor in predictors if predictor is not None)
 
     def warm_up(self) -> None:
-        """Makes the calls that are slow because they are the first, on all groups of all devices.
+        """Makes the calls that are slow because they are the first, on its groups of all devices.
 
         They are the requests of assets.extra/tf_serving_warmup_requests, each of which has to be
         answered, or else a call of each signature with zeros, which a model may refuse.
@@ -218,7 +225,7 @@ class LoadedModel:
     def _call_on_each(self, signature: Signature, arrays: Arrays) -> None:
         for number, device in enumerate(self._devices.names):
             with self._errors_name(device):
-                _call_on_groups(signature, number, device, arrays)
+                _call_on_groups(signature, number, device, arrays, self._groups)
 
     @contextlib.contextmanager
     def _errors_name(self, device: str) -> Iterator[None]:
@@ -230,13 +237,15 @@ class LoadedModel:
             raise RuntimeError(f"on {device}: {type(error).__name__}: {error}") from error
 
 
-def _call_on_groups(signature: Signature, number: int, device: str, arrays: Arrays) -> None:
+def _call_on_groups(
+    signature: Signature, number: int, device: str, arrays: Arrays, asked: range | None
+) -> None:
     kind, _, index = device.rpartition(":")
     groups = tf.cuda.stream_group_count(int(index)) if kind == "/GPU" else 1
     if groups < 2:
         signature.call_on(number, arrays)
         return
-    for group in range(groups):
+    for group in asked or range(groups):
         # tf.cuda.stream_group takes no number that the first GPU lacks.
         with pinned.PinnedGroup(group):
             for _ in range(_WARM_UP_CALLS):

@@ -37,6 +37,7 @@ from rest_api import RestApi
 from server_metrics import ServerMetrics
 from server_options import parse
 from serving_error import ServingError
+from tensorflow.python.multistream.groups import pinned
 from tensorflow.python.multistream.serving.served_models import Devices
 
 _END_SECONDS = 5.0  # for steps that were cancelled
@@ -50,9 +51,10 @@ def _loaded_models(
 ) -> tuple[Models, ConfigFile]:
     """Loads what is to be served at first; OSError if that is wrong, or does not load."""
 
-    def load(folder: pathlib.Path) -> LoadedModel:
+    def load(name: str, folder: pathlib.Path) -> LoadedModel:
         sizes = options.batching.sizes if options.batching.shares else ()
-        loaded = LoadedModel(folder, devices, options.lock_free, options.most_bytes, sizes)
+        how = (options.lock_free, options.most_bytes, sizes, options.groups.get(name))
+        loaded = LoadedModel(folder, devices, *how)
         if not options.no_warm_up:
             loaded.warm_up()
         return loaded
@@ -129,6 +131,14 @@ async def _serve(
     os._exit(1 if failed else 0)
 
 
+def _check_groups(options: argparse.Namespace) -> None:
+    for name, groups in options.groups.items():
+        try:
+            pinned.stream_group(groups)
+        except ValueError as error:
+            raise OSError(f"--groups {name}: {error}") from error
+
+
 def main() -> None:
     """Runs the server."""
     logging.basicConfig(
@@ -142,6 +152,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     try:
+        _check_groups(options)
         devices = Devices(devices_of(options.device))
         # The front counts the steps of all devices together.
         steps = options.batching.steps * len(devices.names)

@@ -59,7 +59,7 @@ class Model:
     def __init__(
         self,
         config: ModelConfig,
-        load: Callable[[pathlib.Path], Any],
+        load: Callable[[str, pathlib.Path], Any],
         front: ServedModels | None = None,
     ) -> None:
         self.name = config.name
@@ -252,7 +252,7 @@ class Model:
         with self._lock:
             self._others[version.number] = version
         try:
-            version.loaded = self._load(folder)
+            version.loaded = self._load(self.name, folder)
             self._failed.pop(folder, None)
         except Exception as error:
             self._failed[folder] = looks

@@ -19,14 +19,14 @@ class Models:
     """All models, by name.
 
     Args:
-      load: loads the version in a folder.
+      load: loads the version in a folder, of a model of this name.
       front: answers, too, for what is served.
       labels_may_wait: a new label may be given to a version that is not available.
     """
 
     def __init__(
         self,
-        load: Callable[[pathlib.Path], Any],
+        load: Callable[[str, pathlib.Path], Any],
         front: ServedModels | None = None,
         labels_may_wait: bool = False,
     ) -> None:

@@ -67,6 +67,14 @@ def _share(text: str) -> tuple[str, Share]:
     return name, Share(**values)
 
 
+def _groups(text: str) -> tuple[str, range]:
+    name, _, numbers = text.partition("=")
+    first, dash, last = numbers.partition("-")
+    if not NAME.fullmatch(name) or not first.isdecimal() or (dash and not last.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=GROUP or NAME=FIRST-LAST")
+    return name, range(int(first), int(last or first) + 1)
+
+
 def _prefix(text: str) -> str:
     why = why_not_prefix(text)
     if why:
@@ -129,6 +137,14 @@ def _add_shared_steps(parser: argparse.ArgumentParser) -> None:
         "several models",
     )
     add(
+        "--groups",
+        type=_groups,
+        action="append",
+        default=[],
+        metavar="NAME=FIRST-LAST",
+        help="calls of a model run on these stream groups only; may be given for several models",
+    )
+    add(
         "--batching-parameters-file",
         type=pathlib.Path,
         metavar="FILE",
@@ -183,12 +199,14 @@ def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentPa
             "--max-batch and --batching-parameters-file need the warm-up, after which it is known "
             "which calls may share steps: leave --no-warm-up out"
         )
-    names = [name for name, _ in options.share]
-    if len(set(names)) < len(names):
-        parser.error(f"--share names a model twice: {', '.join(sorted(names))}")
-    if names and options.front is None:
+    for option in ("share", "groups"):
+        names = [name for name, _ in getattr(options, option)]
+        if len(set(names)) < len(names):
+            parser.error(f"--{option} names a model twice: {', '.join(sorted(names))}")
+    if options.share and options.front is None:
         parser.error("--share needs --front")
     options.share = dict(options.share)
+    options.groups = dict(options.groups)
 
 
 def host_of(options: argparse.Namespace) -> str:

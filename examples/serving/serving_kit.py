@@ -43,6 +43,8 @@ ECHOED = (
     *(tf.float16, tf.float32, tf.float64, tf.bfloat16, tf.string),
 )
 _START_SECONDS = 60
+# The most that an answer differs from one of another batch: a GPU may compute products in TF32.
+OF_BATCHES = 2e-3 if kit.ON_GPU else 1e-5
 # Of the variables of Model.
 VARIABLE_BYTES = 4 * (8 * 64 + 64 * 64 + 64 * 64 + 64 * 4)
 

@@ -74,18 +74,11 @@ static std::string StopTrace() {
   return Trace::Lines(Trace::Get()->Stop());
 }
 
-// As one number, for Python and for a header without PinnedGroups.
-static int64_t Packed(PinnedGroups groups) {
-  return (static_cast<int64_t>(groups.last) << 32) |
-         static_cast<uint32_t>(groups.first);
-}
-static PinnedGroups Unpacked(int64_t packed) {
-  return {static_cast<int>(packed), static_cast<int>(packed >> 32)};
-}
-
 ScopedStreamGroup::ScopedStreamGroup(int first, int last)
-    : before_(Packed(PinThread({first, last}))) {}
-ScopedStreamGroup::~ScopedStreamGroup() { PinThread(Unpacked(before_)); }
+    : before_(PinThread({first, last}).packed()) {}
+ScopedStreamGroup::~ScopedStreamGroup() {
+  PinThread(PinnedGroups::Unpacked(before_));
+}
 
 // Without groups it does not matter whom calls reach.
 static absl::Status CheckIfEnabled() {
@@ -145,12 +138,12 @@ int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
   return static_cast<int>(all.size());
 }
 
-// Calls of this thread run on the least loaded of some groups: the number of
-// the first, and 2^32 times the number of the last. -1: of all. Returns what
+// Calls of this thread run on these groups (PinnedGroups::packed). Returns what
 // was said before.
 int64_t TFMS_PinThread(int64_t groups) {
-  using namespace tensorflow::multistream;  // NOLINT
-  return Packed(PinThread(Unpacked(groups)));
+  using tensorflow::multistream::PinnedGroups;
+  return tensorflow::multistream::PinThread(PinnedGroups::Unpacked(groups))
+      .packed();
 }
 
 // Whether nodes have groups, rather than steps, where no session says.

@@ -12,8 +12,8 @@ use all of them.
                                hooks
     node_level                graph_level                cuda   emulated
                     capture: pieces
-                    capture: replay, variables
-                      step                                    serving
+                    capture: replay, variables                serving
+                      step
                         capture: fuse
     node_level/policy   capture: which, batches, record
                       ops
@@ -49,7 +49,7 @@ _USES = {
     "node_level": _SHARED + ["capture/which", "step", "node_level/policy"],
     "cuda": _SHARED + ["capture/fuse", "capture/record", "step"],
     "emulated": _SHARED + ["capture/fuse", "capture/record", "step"],
-    "serving": ["base", "ops", "capture/which", "capture/batches"],
+    "serving": ["base", "ops", "capture/which", "capture/batches", "step"],
 }
 
 def _users_of(room):

@@ -38,10 +38,11 @@ def stream_group(i: int | range | None) -> "PinnedGroup":
     ```
 
     Outside such a context, each call runs on the least loaded group, even if other calls are pinned
-    to that group, but not on groups with SMs of their own (`TF_GPU_STREAM_GROUP_SMS`). The context applies to calls that its thread makes, and to the functions that
-    these calls call, but not to calls made by Python code that TensorFlow runs (`tf.py_function`,
-    data sets). A call that may change variables still runs on group 0, the leader, and so do single
-    eager ops. The innermost context counts.
+    to that group, but not on groups with SMs of their own (`TF_GPU_STREAM_GROUP_SMS`). The context
+    applies to calls that its thread makes, and to the functions that these calls call, but not to
+    calls made by Python code that TensorFlow runs (`tf.py_function`, data sets). A call that may
+    change variables still runs on group 0, the leader, and so do single eager ops. The innermost
+    context counts.
 
     The result is a context manager and a decorator (each call of the function is then pinned).
 
@@ -79,11 +80,7 @@ class PinnedGroup(contextlib.ContextDecorator):
     """
 
     def __init__(self, group: int | range | None) -> None:
-        if group is None:
-            self._groups = _ANY
-        else:
-            first, last = (group[0], group[-1]) if isinstance(group, range) else (group, group)
-            self._groups = last << 32 | first
+        self._groups = packed(group)
 
     def __enter__(self) -> None:
         _check_that_it_counts()
@@ -93,8 +90,16 @@ class PinnedGroup(contextlib.ContextDecorator):
         _pin(_entered.before.pop())
 
 
+def packed(group: int | range | None) -> int:
+    """Groups as one number, for C++ (TFMS_PinThread)."""
+    if group is None:
+        return _ANY
+    first, last = (group[0], group[-1]) if isinstance(group, range) else (group, group)
+    return last << 32 | first
+
+
 def _pin(groups: int) -> int:
-    """Sets the groups of this thread, as TFMS_PinThread takes them; returns those before."""
+    """Sets the groups of this thread, `packed`; returns those before."""
     function = loader.library.TFMS_PinThread
     function.argtypes, function.restype = _PIN_ARGUMENTS, ctypes.c_int64
     before: int = function(groups)

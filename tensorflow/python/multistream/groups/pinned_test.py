@@ -3,6 +3,7 @@
 """`tf.cuda.stream_group` puts a thread's calls, and no others, on a group."""
 
 import textwrap
+from typing import Any
 
 import pytest
 import tensorflow as tf
@@ -65,6 +66,39 @@ def test_calls_run_on_the_group() -> None:
             ran = groups_of(lambda: model.predict(given, verbose=0), 2)
         check(ran.get(3, 0) >= 2 and not {1, 2} & set(ran), f"Keras {ran}")
     """)
+
+
+def test_calls_run_on_the_least_loaded_group_of_a_range() -> None:
+    run("""
+        for groups in range(1, 3), range(4), range(3, 4):
+            with tf.cuda.stream_group(groups):
+                ran = groups_of(call, 12)
+            check(ran == {i: 12 // len(groups) for i in groups}, f"{ran} of {groups}")
+        is_not_pinned(call)
+        beyond = lambda: tf.cuda.stream_group(range(3, 5))
+        fails(ValueError, beyond, "no stream group 4", "range(3, 5)")
+    """)
+
+
+def test_groups_with_sms_of_their_own_are_for_calls_that_name_them() -> None:
+    run(
+        """
+        check(set(groups_of(call, 8)) == {0, 3}, "calls that name no group")
+        with tf.cuda.stream_group(range(1, 3)):
+            check(set(groups_of(call, 8)) == {1, 2}, "calls that name groups")
+        with tf.cuda.stream_group(range(4)):
+            check(len(groups_of(call, 8)) == 4, "calls that name all groups")
+        with tf.cuda.stream_group(1), tf.cuda.stream_group(None):
+            check(set(groups_of(call, 8)) == {0, 3}, "None")
+        """,
+        TF_GPU_STREAM_GROUP_SMS="1-2:16",
+    )
+
+
+def test_sms_of_groups_that_there_are_not_end_the_first_session() -> None:
+    says = "TF_GPU_STREAM_GROUP_SMS gives SMs to stream group 4, and a GPU has the groups 0 to 3"
+    with pytest.raises(AssertionError, match=says):
+        run("f(x)", TF_GPU_STREAM_GROUP_SMS="1:8,2-4:16")
 
 
 def test_innermost_counts() -> None:
@@ -225,9 +259,13 @@ def test_node_level_is_an_error() -> None:
         (64, ValueError, "from 0 to 63"),
         (True, TypeError, "must be an int"),
         (1.0, TypeError, "must be an int"),
+        ((1, 2), TypeError, "must be an int, a range or None"),
+        (range(0), ValueError, "must have a group"),
+        (range(0, 4, 2), ValueError, "no gaps"),
+        (range(60, 65), ValueError, "from 0 to 63"),
     ],
 )
-def test_bad_groups(group: object, error: type[Exception], says: str) -> None:
+def test_bad_groups(group: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         tf.cuda.stream_group(group)
 

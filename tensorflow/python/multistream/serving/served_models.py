@@ -23,6 +23,7 @@ from typing import Any
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.multistream import loader
+from tensorflow.python.multistream.groups import pinned
 from tensorflow.python.multistream.serving import serving_callable
 
 # front_frames.h
@@ -69,6 +70,7 @@ class Predictor:
       devices: calls run in the scopes of these devices.
       most_bytes: of an input.
       batch_sizes: rows of the steps that several requests may share, ascending.
+      groups: numbers of the stream groups that calls run on; None: any.
 
     Raises:
       ValueError: the signature's inputs or outputs are not named tensors.
@@ -81,6 +83,7 @@ class Predictor:
         devices: Devices,
         most_bytes: int,
         batch_sizes: Sequence[int] = (),
+        groups: range | None = None,
     ) -> None:
         self._handle: int | None = None
         named = functions[0].named_tensors()
@@ -115,6 +118,7 @@ class Predictor:
             (ctypes.c_int64 * len(shapes))(*shapes),
             _strings(results),
             (ctypes.c_int32 * (len(batch_sizes) + 1))(*batch_sizes, 0),
+            pinned.packed(groups),
         )
 
     def __del__(self) -> None:
@@ -194,7 +198,7 @@ def _library() -> ctypes.CDLL:
     library.TFMS_NewPredictor.restype = pointer
     library.TFMS_NewPredictor.argtypes = [
         *(pointer, pointer, ctypes.c_int, pointer),
-        *(text, number, pointer, pointer, pointer, pointer),
+        *(text, number, pointer, pointer, pointer, pointer, number),
     ]
     library.TFMS_WhyNotShared.argtypes = [pointer, text, ctypes.c_int]
     library.TFMS_AnsweredByPredictor.restype = number

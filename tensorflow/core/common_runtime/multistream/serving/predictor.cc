@@ -43,7 +43,7 @@ Predictor::Predictor(std::vector<Replica> replicas, DeviceChoice* choice,
                      std::string signature, int64_t most_bytes,
                      std::vector<Input> inputs,
                      std::vector<std::string> outputs,
-                     std::vector<int> batch_sizes)
+                     std::vector<int> batch_sizes, PinnedGroups groups)
     : replicas_(std::move(replicas)),
       choice_(choice),
       signature_(std::move(signature)),
@@ -52,7 +52,8 @@ Predictor::Predictor(std::vector<Replica> replicas, DeviceChoice* choice,
       outputs_(std::move(outputs)),
       never_shared_(WhyNeverShared(*replicas_[0].callable, inputs_)),
       batch_sizes_(never_shared_.empty() ? std::move(batch_sizes)
-                                         : std::vector<int>()) {}
+                                         : std::vector<int>()),
+      groups_(groups) {}
 
 bool Predictor::Read(const PredictRequest& request,
                      std::vector<Tensor>* arguments) const {
@@ -95,6 +96,7 @@ Prediction Predictor::Answer(const PredictRequest& request, int64_t version,
 size_t Predictor::Predict(absl::Span<const PredictRequest* const> requests,
                           int64_t version,
                           absl::Span<std::optional<Prediction>> answers) const {
+  const PinnedThread pinned(groups_);
   size_t steps = 0;
   for (size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
     // A small request can become a large tensor: what is in memory at once is

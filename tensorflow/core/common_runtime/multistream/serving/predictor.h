@@ -25,6 +25,7 @@
 #include "tensorflow/core/common_runtime/multistream/serving/device_choice.h"
 #include "tensorflow/core/common_runtime/multistream/serving/predict_messages.h"
 #include "tensorflow/core/common_runtime/multistream/serving/serving_callable.h"
+#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow::multistream {
@@ -53,11 +54,12 @@ class Predictor {
   // The callables take `inputs` and give `outputs`, in that order. `choice`,
   // which must live longer, is null if there is one replica. An input may take
   // `most_bytes`. Steps that several requests share have one of `batch_sizes`
-  // rows, which ascend; without sizes, each request is a step.
+  // rows, which ascend; without sizes, each request is a step. Steps run on
+  // `groups`.
   Predictor(std::vector<Replica> replicas, DeviceChoice* choice,
             std::string signature, int64_t most_bytes,
             std::vector<Input> inputs, std::vector<std::string> outputs,
-            std::vector<int> batch_sizes);
+            std::vector<int> batch_sizes, PinnedGroups groups);
 
   // Answers requests, in as few steps as possible, on one device. No
   // answer, and no call of the function, for a request whose inputs are not
@@ -91,6 +93,7 @@ class Predictor {
   // Why requests never share a step, whatever the function computes.
   const std::string never_shared_;
   const std::vector<int> batch_sizes_;
+  const PinnedGroups groups_;
   mutable std::atomic<int64_t> answered_{0};
 };
 

@@ -64,6 +64,7 @@ using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
 using tensorflow::multistream::DeviceChoice;
 using tensorflow::multistream::NumpyArray;
+using tensorflow::multistream::PinnedGroups;
 using tensorflow::multistream::Predictor;
 using tensorflow::multistream::Python;
 using tensorflow::multistream::PythonArrays;
@@ -196,13 +197,13 @@ void TFMS_EndCall(DeviceChoice* choice, int device) { choice->End(device); }
 // there is one of them. An input may take `most_bytes`. The names and `shapes`
 // of inputs and the names of outputs are in the callables' order; each shape is
 // a rank and the dimensions, -1 for those that are unknown. The batch sizes end
-// with 0.
+// with 0. Groups are PinnedGroups::packed.
 Predictor* TFMS_NewPredictor(ServingCallable* const* callables,
                              const char* const* devices, int count,
                              DeviceChoice* choice, const char* signature,
                              int64_t most_bytes, const char* const* inputs,
                              const int64_t* shapes, const char* const* outputs,
-                             const int32_t* batch_sizes) {
+                             const int32_t* batch_sizes, int64_t groups) {
   std::vector<Predictor::Replica> replicas(count);
   for (int i = 0; i < count; ++i) {
     replicas[i].callable = callables[i];
@@ -223,7 +224,7 @@ Predictor* TFMS_NewPredictor(ServingCallable* const* callables,
   return new Predictor(
       std::move(replicas), choice, signature, most_bytes, std::move(taken),
       std::vector<std::string>(outputs, outputs + callable->output_count()),
-      std::move(sizes));
+      std::move(sizes), PinnedGroups::Unpacked(groups));
 }
 
 // Why requests do not share steps, cut to `size` bytes with the 0 at its end;

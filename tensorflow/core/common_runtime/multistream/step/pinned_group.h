@@ -10,6 +10,7 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,13 @@ struct PinnedGroups {
   int last = kAnyGroup;
 
   bool is_any() const { return first == kAnyGroup; }
+  // As one number, for Python: of the first, and 2^32 times that of the last.
+  int64_t packed() const {
+    return (static_cast<int64_t>(last) << 32) | static_cast<uint32_t>(first);
+  }
+  static PinnedGroups Unpacked(int64_t packed) {
+    return {static_cast<int>(packed), static_cast<int>(packed >> 32)};
+  }
   // "stream group 3", "stream groups 4 to 7".
   std::string text() const;
 };
@@ -32,6 +40,18 @@ struct PinnedGroups {
 // Each call that this thread makes from now on runs on the least loaded of
 // `groups`. Returns the value before.
 PinnedGroups PinThread(PinnedGroups groups);
+
+// The same for as long as it lives.
+class PinnedThread {
+ public:
+  explicit PinnedThread(PinnedGroups groups) : before_(PinThread(groups)) {}
+  ~PinnedThread() { PinThread(before_); }
+  PinnedThread(const PinnedThread&) = delete;
+  PinnedThread& operator=(const PinnedThread&) = delete;
+
+ private:
+  const PinnedGroups before_;
+};
 
 // What is pinned for the step that this thread begins.
 PinnedGroups PinnedGroupsOf(const Executor::Args& args);
