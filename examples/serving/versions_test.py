@@ -278,7 +278,7 @@ class Folder:
         self.model.poll()
         return list(self.model.served())
 
-    def _load(self, folder: pathlib.Path) -> Any:
+    def _load(self, _: str, folder: pathlib.Path) -> Any:
         self.loads.append(int(folder.name))
         if int(folder.name) in self.broken:
             raise ValueError("broken")

@@ -34,8 +34,8 @@
 
 namespace tensorflow::multistream {
 
-// Has CUDA use as many hardware queues as it can, 32, unless the program has set
-// CUDA_DEVICE_MAX_CONNECTIONS. To be called before CUDA makes its context.
+// Has CUDA use as many hardware queues as it can, 32, unless the program has
+// set CUDA_DEVICE_MAX_CONNECTIONS. To be called before CUDA makes its context.
 void AskForHardwareQueues();
 
 // Divides the SMs of the GPU with CUDA's number `gpu` among its `groups`

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
@@ -52,8 +51,7 @@ class GraphLevelExecutor : public Executor {
         name_(std::move(name)),
         gpu_(leader->gpu_groups()),
         groups_(leader->session_streams().groups),
-        numbers_(Options().GroupsForAll(groups_)),
-        for_all_(options_.GroupsForAll(groups_)),
+        step_groups_(gpu_, leader->group_device(0)->name(), options_, groups_),
         traits_(std::move(traits)),
         kernels_(std::make_shared<SharedKernels>(
             gpu_->leader()->gpu(), params, traits_, options.segment_own_const)),
@@ -336,19 +334,13 @@ class GraphLevelExecutor : public Executor {
     StreamGroup* group = gpu_->leader();
     if (changes_state) {
       gpu_->StartStepOn(group);
-    } else if (const PinnedGroups pinned = PinnedGroupsOf(args);
-               pinned.is_any()) {
-      group = gpu_->StartStep(for_all_);
-    } else if (pinned.first >= 0 && pinned.first <= pinned.last &&
-               pinned.last < groups_) {
-      group = gpu_->StartStep(absl::MakeConstSpan(numbers_).subspan(
-          pinned.first, pinned.last - pinned.first + 1));
     } else {
-      done(absl::InvalidArgumentError(
-          absl::StrCat("A call was to run on ", pinned.text(), ", and ",
-                       leader_->group_device(0)->name(), " has ", groups_,
-                       " stream groups, numbered from 0")));
-      return;
+      const auto started = step_groups_.StartStep(args);
+      if (!started.ok()) {
+        done(started.status());
+        return;
+      }
+      group = *started;
     }
     done = TracedStep(group, name_, std::move(done));
     // The leader's stream may still be computing tensors that the step takes. A
@@ -460,9 +452,8 @@ class GraphLevelExecutor : public Executor {
   const Options options_;
   const std::string name_;  // of the graph
   GpuGroups* const gpu_;
-  const int groups_;                // of the session
-  const std::vector<int> numbers_;  // of these, from 0
-  const std::vector<int> for_all_;  // of these, see Options::GroupsForAll
+  const int groups_;  // of the session
+  const StepGroups step_groups_;
   const GraphTraits traits_;
   const std::shared_ptr<SharedKernels> kernels_;
   // Of a graph that is captured in pieces; else none. The executors' kernels

@@ -6,7 +6,9 @@
 #include <functional>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 
 namespace tensorflow::multistream {
@@ -57,6 +59,28 @@ PinnedGroups PinnedGroupsOf(const Executor::Args& args) {
   if (!pinned.is_any()) return pinned;
   const auto* runner = args.runner.target<PinnedRunner>();
   return runner == nullptr ? PinnedGroups() : runner->groups;
+}
+
+StepGroups::StepGroups(GpuGroups* gpu, std::string name, const Options& options,
+                       int groups)
+    : gpu_(gpu),
+      name_(std::move(name)),
+      all_(Options().GroupsForAll(groups)),
+      for_all_(options.GroupsForAll(groups)) {}
+
+absl::StatusOr<StreamGroup*> StepGroups::StartStep(
+    const Executor::Args& args) const {
+  const PinnedGroups pinned = PinnedGroupsOf(args);
+  if (pinned.is_any()) return gpu_->StartStep(for_all_);
+  const int groups = static_cast<int>(all_.size());
+  if (pinned.first < 0 || pinned.first > pinned.last || pinned.last >= groups) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("A call was to run on ", pinned.text(), ", and ", name_,
+                     " has ", groups, " stream groups, numbered from 0"));
+  }
+  return gpu_->StartStep(absl::MakeConstSpan(all_).subspan(
+                             pinned.first, pinned.last - pinned.first + 1),
+                         /*is_pinned=*/true);
 }
 
 std::unique_ptr<Executor> KeepPinnedGroups(std::unique_ptr<Executor> executor) {

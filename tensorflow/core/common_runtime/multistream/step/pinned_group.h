@@ -13,8 +13,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 
 namespace tensorflow::multistream {
 
@@ -55,6 +59,24 @@ class PinnedThread {
 
 // What is pinned for the step that this thread begins.
 PinnedGroups PinnedGroupsOf(const Executor::Args& args);
+
+// The groups of a GPU that a session has, for steps that run on one of them.
+class StepGroups {
+ public:
+  // `name`: the GPU's, for errors.
+  StepGroups(GpuGroups* gpu, std::string name, const Options& options,
+             int groups);
+
+  // Starts the step that this thread begins, on one of the pinned groups or of
+  // Options::GroupsForAll. InvalidArgument if there is no such group.
+  absl::StatusOr<StreamGroup*> StartStep(const Executor::Args& args) const;
+
+ private:
+  GpuGroups* const gpu_;
+  const std::string name_;
+  const std::vector<int> all_;
+  const std::vector<int> for_all_;
+};
 
 // An executor for a device without groups, such as the CPU: nested calls of its
 // ops run on the groups that the step's calling thread has pinned.

@@ -59,9 +59,9 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
   }
 }
 
-StreamGroup* GpuGroups::StartStep(absl::Span<const int> among) {
+StreamGroup* GpuGroups::StartStep(absl::Span<const int> among, bool is_pinned) {
   absl::MutexLock lock(&load_mu_);
-  const size_t first = next_ % among.size();
+  const size_t first = next_[is_pinned] % among.size();
   size_t best = first;
   for (size_t i = 1; i < among.size(); ++i) {
     const size_t candidate = (first + i) % among.size();
@@ -69,7 +69,7 @@ StreamGroup* GpuGroups::StartStep(absl::Span<const int> among) {
       best = candidate;
     }
   }
-  next_ = best + 1;
+  if (among.size() > 1) next_[is_pinned] = best + 1;
   CountStart(among[best]);
   return group(among[best]);
 }

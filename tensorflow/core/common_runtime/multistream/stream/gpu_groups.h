@@ -41,8 +41,9 @@ class GpuGroups {
   StreamGroup* leader() const { return groups_[0].get(); }
 
   // Counts a step as running on the least loaded of the groups `among`, by
-  // number, round robin among equals, and returns that group.
-  StreamGroup* StartStep(absl::Span<const int> among);
+  // number, round robin among equals, and returns that group. Steps that are
+  // pinned to some groups do not change whose turn it is for the others.
+  StreamGroup* StartStep(absl::Span<const int> among, bool is_pinned = false);
   // Counts a step as running on `group`.
   void StartStepOn(StreamGroup* group);
   void EndStep(StreamGroup* group, bool ok);
@@ -119,7 +120,9 @@ class GpuGroups {
 
   mutable absl::Mutex load_mu_;
   std::vector<Steps> steps_ ABSL_GUARDED_BY(load_mu_);  // of each group
-  size_t next_ ABSL_GUARDED_BY(load_mu_) = 0;           // whose turn it is
+  // Whose turn it is among all groups, and among those that a step is pinned
+  // to.
+  size_t next_[2] ABSL_GUARDED_BY(load_mu_) = {0, 0};
   int64_t running_ ABSL_GUARDED_BY(load_mu_) = 0;
   // The maximum over the last `counted_` starts, and over the kRecentSteps
   // starts before those.

@@ -53,11 +53,21 @@ TEST_F(GpuGroupsTest, AStepGoesToTheLeastLoadedGroupInTurn) {
 
 TEST_F(GpuGroupsTest, AStepGoesToTheLeastLoadedOfTheGroupsThatItMayHave) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(Start({1, 3})->index(), 1 + i % 2 * 2);
-  EXPECT_EQ(Start({2})->index(), 2);
   groups_->EndStep(groups_->group(3), true);
   EXPECT_EQ(Start({1, 3})->index(), 3);
-  EXPECT_EQ(Start()->index(), 0);
-  EXPECT_EQ(Start({0, 2})->index(), 2);
+  EXPECT_EQ(Start({0, 1, 3})->index(), 0);
+}
+
+TEST_F(GpuGroupsTest, PinnedStepsLeaveTheTurnOfOthersAsItIs) {
+  for (int i = 0; i < 8; ++i) {
+    groups_->EndStep(groups_->StartStep({2}, /*is_pinned=*/true), true);
+    StreamGroup* pinned = groups_->StartStep({1, 2, 3}, /*is_pinned=*/true);
+    EXPECT_EQ(pinned->index(), 1 + i % 3);
+    groups_->EndStep(pinned, true);
+    StreamGroup* any = Start();
+    EXPECT_EQ(any->index(), i % 4);
+    groups_->EndStep(any, true);
+  }
 }
 
 TEST_F(GpuGroupsTest, StepsThatMustRunOnAGroupCountAsItsLoad) {
