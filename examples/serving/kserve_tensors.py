@@ -134,7 +134,7 @@ def raw_of(array: Any) -> bytes:
     if array.dtype.kind != "O":
         return bytes(array.tobytes())
     parts: list[bytes] = []
-    for value in array.flat:
+    for value in array.ravel():
         parts += (len(value).to_bytes(_LENGTH, "little"), value)
     return b"".join(parts)
 

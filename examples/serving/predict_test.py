@@ -179,6 +179,10 @@ def text(values: Any) -> Any:
     return {"inputs": values, "signature_name": "text"}
 
 
+def nested(value: Any, dimensions: int) -> Any:
+    return nested([value], dimensions - 1) if dimensions else value
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "says"),
     [
@@ -195,6 +199,10 @@ def text(values: Any) -> Any:
                 ({"inputs": 1, "instances": 2}, "one of"),
                 ({"instances": []}, "at least one row"),
                 ({"instances": [[1], [2, 3]]}, "'x' has rows"),
+                ({"inputs": nested(10**20, 40)}, "shape"),
+                ({"inputs": nested(None, 40)}, "'x' has values that are no num"),
+                (text(nested("a", 40)), "shape"),
+                ({"inputs": nested(1, 90)}, "'x' has 90 dimensions"),
                 (text(["a", []]), "'s'"),
                 ({"inputs": ["a"]}, "'x' has strings, and the signature"),
                 ({"inputs": {"x": 1, "z": 2}}, "'z'"),

@@ -18,6 +18,7 @@ from serving_error import ServingError, invalid
 # For a kind of dtype that an input has, the kinds of numbers that JSON may give for it.
 _KINDS = {"f": "iuf", "c": "iuf", "i": "iu", "u": "iu", "b": "b", "V": "iuf"}
 _WORDS = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "U": "strings"}
+_FLAT_DIMENSIONS = 32  # the most of an array of NumPy 1
 # Values that are converted at once: other threads wait for Python's lock meanwhile.
 _SLICE = 1 << 14
 
@@ -105,7 +106,7 @@ def array_of(value: Any, name: str, dtype: Any) -> Any:
             return _in_slices(value, name, lambda part: _strings(part, name))
         array = _in_slices(value, name, numbers.array)
     except RecursionError:
-        raise _ragged(name) from None
+        raise _ragged(value, name) from None
     numbers.check()
     return array
 
@@ -121,7 +122,7 @@ def _in_slices(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
     try:
         return np.concatenate(parts)
     except ValueError:
-        raise _ragged(name) from None
+        raise _ragged(value, name) from None
 
 
 def _count(value: Any) -> int:
@@ -133,7 +134,14 @@ def _count(value: Any) -> int:
     return 1 + len(value)
 
 
-def _ragged(name: str) -> ServingError:
+def _ragged(value: Any, name: str) -> ServingError:
+    """The error for nested lists of which NumPy makes no array."""
+    dimensions = 0
+    while isinstance(value, list):
+        value = value[0] if value else None
+        dimensions += 1
+    if dimensions > _FLAT_DIMENSIONS:
+        return invalid(f"input {name!r} has {dimensions} dimensions, more than arrays may have.")
     return invalid(f"input {name!r} has rows of different lengths.")
 
 
@@ -143,8 +151,8 @@ def _strings(part: Any, name: str) -> Any:
     except (ValueError, RecursionError):
         strings = None
     # NumPy takes a list beside a string for one more object.
-    if strings is None or any(isinstance(x, list) for x in strings.flat):
-        raise _ragged(name)
+    if strings is None or any(isinstance(x, list) for x in strings.ravel()):
+        raise _ragged(part, name)
     return strings
 
 
@@ -163,7 +171,7 @@ class _Numbers:
         try:
             array = np.asarray(part)
         except (ValueError, OverflowError, RecursionError):
-            raise _ragged(self._name) from None
+            raise _ragged(part, self._name) from None
         if array.dtype.kind == "O" or (array.dtype.kind == "f" and wanted.kind in "iu"):
             # NumPy makes objects of integers of more than 64 bits, and may make fractions of those
             # that have 64.
@@ -195,12 +203,13 @@ class _Numbers:
 
     def _of_objects(self, values: Any) -> Any:
         """The array of values that are no numbers of 64 bits, if they are numbers all the same."""
-        for value in values.flat:
+        flat = values.ravel()
+        for value in flat:
             if type(value) not in (int, float):
                 raise self._error("has values that are no numbers")
         if self._wanted.kind in "iu":
             limits = np.iinfo(self._wanted)
-            for value in values.flat:
+            for value in flat:
                 if type(value) is float:
                     raise self._error("has fractions")
                 self._check_limits(value, limits)
@@ -208,7 +217,7 @@ class _Numbers:
         try:
             return values.astype(np.float64)
         except OverflowError:
-            largest = max(values.flat, key=abs)
+            largest = max(flat, key=abs)
             raise self._error(f"has {_digits(largest)}") from None
 
     def _check_limits(self, number: int, limits: Any) -> None:
