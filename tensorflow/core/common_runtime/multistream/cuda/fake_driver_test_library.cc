@@ -75,6 +75,10 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* parts, unsigned int* count,
   *parts = *rest = *all;
   parts->sm.smCount = sms;
   rest->sm.smCount = all->sm.smCount - sms;
+  if (rest->sm.smCount == 0) {  // nothing in it counts
+    rest->type = CU_DEV_RESOURCE_TYPE_INVALID;
+    rest->sm.smCount = 77;
+  }
   return CUDA_SUCCESS;
 }
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description,

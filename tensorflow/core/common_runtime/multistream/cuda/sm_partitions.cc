@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
@@ -106,11 +107,15 @@ struct Chosen {
 };
 thread_local Chosen chosen;
 
+std::string GroupsOf(const SmShare& share) {
+  return share.first == share.last
+             ? absl::StrCat("stream group ", share.first)
+             : absl::StrCat("stream groups ", share.first, " to ", share.last);
+}
+
 std::string Asked(const SmShare& share) {
-  return absl::StrCat(
-      kSmsVariable, " asks for ", share.sms, " SMs for stream group",
-      share.first == share.last ? " " : "s ", share.first,
-      share.first == share.last ? "" : absl::StrCat(" to ", share.last));
+  return absl::StrCat(kSmsVariable, " asks for ", share.sms, " SMs for ",
+                      GroupsOf(share));
 }
 
 // Takes the share's SMs from `rest`.
@@ -134,6 +139,7 @@ absl::StatusOr<Sms> Take(const Driver& driver, int gpu, const SmShare& share,
   const std::optional<Sms> part = split(asked, &left);
   if (part.has_value() && part->count == asked) {
     *rest = left;
+    if (left.type != kTypeSms) rest->count = 0;  // none is left
     return *part;
   }
   // The driver rounds up.
@@ -193,9 +199,13 @@ absl::Status Divide(int gpu, int groups, absl::Span<const SmShare> shares,
   for (GreenContext& partition : partitions->of_group) {
     if (partition == nullptr) partition = partitions->of_others;
   }
-  LOG(INFO) << "Multi-stream: of the SMs of GPU " << gpu << ", " << rest.count
-            << " are left to the streams that " << kSmsVariable
-            << " does not name";
+  LOG(INFO) << "Multi-stream: SMs of GPU " << gpu << ": "
+            << absl::StrJoin(shares, ", ",
+                             [](std::string* text, const SmShare& share) {
+                               absl::StrAppend(text, share.sms, " for ",
+                                               GroupsOf(share));
+                             })
+            << ", " << rest.count << " for all others";
   return absl::OkStatus();
 }
 
