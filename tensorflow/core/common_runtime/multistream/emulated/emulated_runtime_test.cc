@@ -10,6 +10,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -87,6 +88,30 @@ TEST_F(EmulatedRuntimeTest, AReadReturnsTheLastValueThatTheLeaderWrote) {
     for (int g = 0; g < kGroups; ++g) reads[g] += started[g];
   }
   for (int64_t of_group : reads) EXPECT_GT(of_group, 0);
+}
+
+TEST_F(EmulatedRuntimeTest, StepsOfAThreadRunOnTheGroupsThatItNames) {
+  const std::unique_ptr<Session> session = SessionOf(AVariable());
+  Set(session.get(), 1);
+  const auto run = [&] {
+    for (int i = 0; i < 6; ++i) Sum(session.get());
+  };
+  {
+    const ScopedStreamGroup two(1, 2);
+    EXPECT_EQ(Started(run), std::vector<int64_t>({0, 3, 3, 0}));
+    const ScopedStreamGroup one(3);
+    EXPECT_EQ(Started(run), std::vector<int64_t>({0, 0, 0, 6}));
+    const ScopedStreamGroup any(-1);
+    for (int64_t of_group : Started(run)) EXPECT_GT(of_group, 0);
+  }
+  for (const auto& [first, last] :
+       {std::pair(2, 4), std::pair(3, 2), std::pair(-2, 1)}) {
+    const ScopedStreamGroup wrong(first, last);
+    std::vector<Tensor> outputs;
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(session->Run({}, {"sum:0"}, {}, &outputs)))
+        << first << " to " << last;
+  }
 }
 
 // Group i launches on the session's pool i mod n.
