@@ -9,12 +9,14 @@ def _multistream_wheel_impl(ctx):
     # need, so it is not known yet: the output is the folder that gets it.
     folder = ctx.actions.declare_directory(ctx.label.name)
     python_files = ctx.files.python_sources
+    server_files = ctx.files.server_sources
     public_headers = ctx.files.public_headers
     arguments = ctx.actions.args()
     arguments.add_all(["--stock", ctx.file.stock, "--runtime", ctx.file.runtime])
     arguments.add_all(["--license", ctx.file.license, "--out", folder.path])
     arguments.add_all(ctx.files.patched, before_each = "--changed", map_each = _patched)
     arguments.add_all(python_files, before_each = "--added", map_each = _python_source)
+    arguments.add_all(server_files, before_each = "--added", map_each = _server_source)
     arguments.add_all(public_headers, before_each = "--added", map_each = _public_header)
     arguments.use_param_file("@%s")
     arguments.set_param_file_format("multiline")
@@ -25,7 +27,7 @@ def _multistream_wheel_impl(ctx):
         inputs = depset(
             [ctx.file.stock, ctx.file.runtime, ctx.file.license, _checked(ctx)] +
             ctx.files.patched +
-            python_files + public_headers + [ctx.file._assemble] + ctx.files._tools,
+            python_files + server_files + public_headers + [ctx.file._assemble] + ctx.files._tools,
         ),
         outputs = [folder],
         # For readelf.
@@ -61,6 +63,9 @@ def _patched(file):
 def _python_source(file):
     return "%s=%s" % (file.short_path, file.path)
 
+def _server_source(file):
+    return "tensorflow/python/multistream/serve/%s=%s" % (file.basename, file.path)
+
 def _public_header(file):
     return "tensorflow/include/%s=%s" % (file.short_path, file.path)
 
@@ -93,6 +98,10 @@ multistream_wheel = rule(
         "python_sources": attr.label(
             allow_files = [".py"],
             doc = "Python files to add, at the path that they have in the repository.",
+        ),
+        "server_sources": attr.label(
+            allow_files = [".py"],
+            doc = "Python files of the model server, which goes beside its __main__.py.",
         ),
         "license": attr.label(
             allow_single_file = True,

@@ -1,15 +1,22 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the model server: its model is made, served, and called as the page says."""
+"""The page of the model server: its model is made, served, and called as the page says.
+
+The wheel has the server, too.
+"""
 
 import json
 import pathlib
 import re
+import subprocess
+import sys
+import urllib.request
 
+import numpy as np
 import pytest
 import serving_kit
 from multistream.testing import kit
-from serving_kit import FRONT
+from serving_kit import FRONT, Saved, until
 
 PAGE = (serving_kit.FOLDER.parents[1] / "docs" / "model-server.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -35,3 +42,39 @@ def test_programs_of_the_page(tmp_path: pathlib.Path, options: tuple[str, ...]) 
         serving, open_inference = answers
         assert serving["predictions"] == [open_inference["outputs"][0]["data"]]
         assert len(serving["predictions"][0]) == 10
+
+
+def test_the_wheel_has_the_server(tmp_path: pathlib.Path, saved: Saved) -> None:
+    module = "tensorflow.python.multistream.serve"
+    assert f"python -m {module} --model" in PAGE
+    log = tmp_path / "log"
+    options = (f"--model=toy={saved.folder}", "--port=0", "--rest-port=0")
+    with log.open("w") as file:
+        server = subprocess.Popen(
+            [sys.executable, "-m", module, *options],
+            cwd=tmp_path,
+            env=serving_kit.environment(TF_GPU_STREAM_GROUP_COUNT="2"),
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        until(lambda: "ready: " in log.read_text() or server.poll() is not None, 120)
+        found = re.search(r"REST on (\S+)", log.read_text())
+        assert found, log.read_text()
+        body = json.dumps({"instances": saved.x.tolist()}).encode()
+        with urllib.request.urlopen(f"{found[1]}/v1/models/toy:predict", body, 20) as answer:
+            assert np.allclose(json.load(answer)["predictions"], saved.answers["y2"], atol=1e-5)
+    finally:
+        server.terminate()
+        assert server.wait(60) == 0, log.read_text()
+
+
+def test_a_package_that_the_server_lacks_is_named() -> None:
+    code = """
+import runpy, sys
+sys.modules["uvicorn"] = None  # as if it were not installed
+runpy.run_module("tensorflow.python.multistream.serve", run_name="__main__")
+"""
+    done = serving_kit.run_here(code, 60)
+    assert done.returncode == 1
+    assert "needs the package of uvicorn, which is not installed: pip install grpcio" in done.stderr

@@ -89,7 +89,7 @@ core::RefCountPtr<Var> VariableOf(const ResourceHandle& handle,
   Var* found = nullptr;
   if (!IsVariable(handle)) return nullptr;
   if (handle.IsRefCounting()) {
-    const absl::StatusOr<Var*> held = handle.GetResource<Var>();
+    const auto held = handle.GetResource<Var>();
     if (!held.ok()) return nullptr;
     found = *held;
     found->Ref();
