@@ -52,7 +52,7 @@ class Signature:
         self.inputs: dict[str, Any] = dict(sorted(takes.items()))
         self._functions = functions
         self._devices = devices
-        self._groups = groups
+        self.groups = groups
         self._arrays_functions: Sequence[Any] = ()
         # For a front, which answers requests that are plain.
         self.predictor: Predictor | None = None
@@ -98,9 +98,9 @@ class Signature:
         The arrays must have passed `check`.
         """
         with self._devices.chosen() as number:
-            if self._groups is None:
+            if self.groups is None:
                 return self.call_on(number, arrays)
-            with pinned.PinnedGroup(self._groups):
+            with pinned.PinnedGroup(self.groups):
                 return self.call_on(number, arrays)
 
     def call_on(self, number: int, arrays: Arrays) -> Arrays:
@@ -147,7 +147,6 @@ class LoadedModel:
         self._folder = folder
         self._devices = devices
         self._batch_sizes = batch_sizes
-        self._groups = groups
         graphs = loader_impl.parse_saved_model(str(folder)).meta_graphs
         served = [graph for graph in graphs if TAG in graph.meta_info_def.tags]
         if not served:
@@ -225,7 +224,7 @@ class LoadedModel:
     def _call_on_each(self, signature: Signature, arrays: Arrays) -> None:
         for number, device in enumerate(self._devices.names):
             with self._errors_name(device):
-                _call_on_groups(signature, number, device, arrays, self._groups)
+                _call_on_groups(signature, number, device, arrays)
 
     @contextlib.contextmanager
     def _errors_name(self, device: str) -> Iterator[None]:
@@ -237,15 +236,13 @@ class LoadedModel:
             raise RuntimeError(f"on {device}: {type(error).__name__}: {error}") from error
 
 
-def _call_on_groups(
-    signature: Signature, number: int, device: str, arrays: Arrays, asked: range | None
-) -> None:
+def _call_on_groups(signature: Signature, number: int, device: str, arrays: Arrays) -> None:
     kind, _, index = device.rpartition(":")
     groups = tf.cuda.stream_group_count(int(index)) if kind == "/GPU" else 1
     if groups < 2:
         signature.call_on(number, arrays)
         return
-    for group in asked or range(groups):
+    for group in signature.groups or range(groups):
         # tf.cuda.stream_group takes no number that the first GPU lacks.
         with pinned.PinnedGroup(group):
             for _ in range(_WARM_UP_CALLS):

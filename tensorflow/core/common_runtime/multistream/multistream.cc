@@ -75,9 +75,9 @@ static std::string StopTrace() {
 }
 
 ScopedStreamGroup::ScopedStreamGroup(int first, int last)
-    : before_(PinThread({first, last}).packed()) {}
+    : before_(PinnedThread::Exchange({first, last}).packed()) {}
 ScopedStreamGroup::~ScopedStreamGroup() {
-  PinThread(PinnedGroups::Unpacked(before_));
+  PinnedThread::Exchange(PinnedGroups::Unpacked(before_));
 }
 
 // Without groups it does not matter whom calls reach.
@@ -141,9 +141,8 @@ int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
 // Calls of this thread run on these groups (PinnedGroups::packed). Returns what
 // was said before.
 int64_t TFMS_PinThread(int64_t groups) {
-  using tensorflow::multistream::PinnedGroups;
-  return tensorflow::multistream::PinThread(PinnedGroups::Unpacked(groups))
-      .packed();
+  using namespace tensorflow::multistream;  // NOLINT
+  return PinnedThread::Exchange(PinnedGroups::Unpacked(groups)).packed();
 }
 
 // Whether nodes have groups, rather than steps, where no session says.

@@ -4,7 +4,9 @@
 
 import contextlib
 import ctypes
+import functools
 import threading
+from typing import Any
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
@@ -12,7 +14,6 @@ from tensorflow.python.multistream import loader
 from tensorflow.python.multistream.scopes import streams
 
 _ANY = -1
-_PIN_ARGUMENTS = (ctypes.c_int64,)
 
 
 class _Entered(threading.local):
@@ -84,10 +85,10 @@ class PinnedGroup(contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         _check_that_it_counts()
-        _entered.before.append(_pin(self._groups))
+        _entered.before.append(_pin()(self._groups))
 
     def __exit__(self, *exception: object) -> None:
-        _pin(_entered.before.pop())
+        _pin()(_entered.before.pop())
 
 
 def packed(group: int | range | None) -> int:
@@ -98,12 +99,12 @@ def packed(group: int | range | None) -> int:
     return last << 32 | first
 
 
-def _pin(groups: int) -> int:
-    """Sets the groups of this thread, `packed`; returns those before."""
+@functools.cache
+def _pin() -> Any:
+    """The function that sets the groups of this thread, `packed`, and returns those before."""
     function = loader.library.TFMS_PinThread
-    function.argtypes, function.restype = _PIN_ARGUMENTS, ctypes.c_int64
-    before: int = function(groups)
-    return before
+    function.argtypes, function.restype = [ctypes.c_int64], ctypes.c_int64
+    return function
 
 
 def _check_that_it_counts() -> None:

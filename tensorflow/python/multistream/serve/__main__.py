@@ -12,16 +12,15 @@ import runpy
 import sys
 
 _FOLDER = pathlib.Path(__file__).resolve().parent
-_NEEDS = "grpcio grpcio-health-checking prometheus-client starlette tensorflow-serving-api uvicorn"
-# Modules of these packages.
-_MODULES = (
-    "grpc",
-    "grpc_health",
-    "prometheus_client",
-    "starlette",
-    "tensorflow_serving",
-    "uvicorn",
-)
+# What the server needs beside the wheel: modules, and the packages that have them.
+_PACKAGES = {
+    "grpc": "grpcio",
+    "grpc_health": "grpcio-health-checking",
+    "prometheus_client": "prometheus-client",
+    "starlette": "starlette",
+    "tensorflow_serving": "tensorflow-serving-api",
+    "uvicorn": "uvicorn",
+}
 
 
 def main() -> None:
@@ -31,11 +30,11 @@ def main() -> None:
     try:
         runpy.run_path(str(_FOLDER / "model_server.py"), run_name="__main__")
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _MODULES:
+        if error.name is None or error.name.partition(".")[0] not in _PACKAGES:
             raise
         sys.exit(
             f"The model server needs the package of {error.name}, which is not installed: "
-            f"pip install {_NEEDS}"
+            f"pip install {' '.join(_PACKAGES.values())}"
         )
 
 

@@ -16,12 +16,15 @@ namespace tensorflow::multistream {
 template <class Kind, typename T>
 class OnThread {
  public:
-  explicit OnThread(T value) : before_(std::exchange(Value(), value)) {}
+  explicit OnThread(T value) : before_(Exchange(value)) {}
   ~OnThread() { Value() = before_; }
   OnThread(const OnThread&) = delete;
   OnThread& operator=(const OnThread&) = delete;
 
   static T Get() { return Value(); }
+  // Sets the value without an object, for callers whose scopes are not C++'s.
+  // Returns the value before.
+  static T Exchange(T value) { return std::exchange(Value(), value); }
 
  private:
   static T& Value() {

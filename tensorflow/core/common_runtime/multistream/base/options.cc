@@ -4,7 +4,6 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -78,17 +77,20 @@ absl::Status Options::CheckPriorities(int groups) const {
                    "or a single one for all"));
 }
 
+std::string TextOfGroups(int first, int last) {
+  return first == last ? absl::StrCat("stream group ", first)
+                       : absl::StrCat("stream groups ", first, " to ", last);
+}
+
 std::vector<int> Options::GroupsForAll(int groups) const {
-  std::vector<int> all(groups);
-  std::iota(all.begin(), all.end(), 0);
-  std::vector<int> left = all;
-  for (const SmShare& share : sm_shares) {
-    left.erase(std::remove_if(left.begin(), left.end(),
-                              [&](int group) {
-                                return group >= share.first &&
-                                       group <= share.last;
-                              }),
-               left.end());
+  std::vector<int> all, left;
+  for (int group = 0; group < groups; ++group) {
+    all.push_back(group);
+    const bool is_named = std::any_of(
+        sm_shares.begin(), sm_shares.end(), [group](const SmShare& share) {
+          return group >= share.first && group <= share.last;
+        });
+    if (!is_named) left.push_back(group);
   }
   return left.empty() ? all : left;
 }

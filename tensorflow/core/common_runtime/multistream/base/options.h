@@ -94,6 +94,9 @@ enum class CaptureMode { kUnset, kOff, kMarked, kInference, kAuto, kRequire };
 // Which threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 
+// "stream group 3", "stream groups 4 to 7".
+std::string TextOfGroups(int first, int last);
+
 // Stream groups of each GPU that share SMs (streaming multiprocessors) of their
 // own.
 struct SmShare {

@@ -5,8 +5,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 
-#include <dlfcn.h>
-
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,18 +13,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/calls_by_name_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
 namespace tensorflow::multistream {
 namespace {
 
-constexpr char kFolder[] = "tensorflow/core/common_runtime/multistream/cuda/";
-constexpr char kLibrary[] = "libtest_launches.so";
-constexpr char kCuda[] = "libtest_cuda.so";
 constexpr auto kGlobal = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-class CallsByNameTest : public ::testing::Test {
+class CallsByNameTest : public CallsOfLibraryTest {
  protected:
   void SetUp() override {
     const absl::StatusOr<int> launches = NoteFailedLaunchesOf(kLibrary, kCuda);
@@ -40,20 +36,6 @@ class CallsByNameTest : public ::testing::Test {
     Cuda("mode_of_call") = -1;
     Cuda("exchange_result") = Cuda("exchanges") = 0;
   }
-
-  static void* Load(const std::string& name) {
-    void* library = dlopen((kFolder + name).c_str(), RTLD_LAZY | RTLD_LOCAL);
-    EXPECT_NE(library, nullptr) << dlerror();
-    return library;
-  }
-  // A variable of the library that replaces CUDA's.
-  int& Cuda(const char* name) { return *static_cast<int*>(dlsym(cuda_, name)); }
-  int Call(const char* function, int value = 5) {
-    return reinterpret_cast<int (*)(int)>(dlsym(library_, function))(value);
-  }
-
-  void* const cuda_ = Load(kCuda);
-  void* const library_ = Load(kLibrary);
 };
 
 class CapturedLaunchesTest : public CallsByNameTest,

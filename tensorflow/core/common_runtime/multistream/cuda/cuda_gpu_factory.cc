@@ -76,8 +76,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     if (sizes->empty()) return absl::OkStatus();
     for (const GpuSizes& size : *sizes) {
       if (options_.sm_shares.empty()) break;
-      // TensorFlow sets the flags of the GPU's context, which must not exist
-      // before.
+      // TensorFlow makes the GPU's context, with its flags, before DivideSms
+      // would make one.
       TF_RETURN_IF_ERROR(
           se::GPUMachineManager()->ExecutorForDevice(size.gpu).status());
       TF_RETURN_IF_ERROR(DivideSms(size.gpu, size.groups, options_.sm_shares));

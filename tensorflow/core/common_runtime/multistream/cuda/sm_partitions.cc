@@ -107,15 +107,9 @@ struct Chosen {
 };
 thread_local Chosen chosen;
 
-std::string GroupsOf(const SmShare& share) {
-  return share.first == share.last
-             ? absl::StrCat("stream group ", share.first)
-             : absl::StrCat("stream groups ", share.first, " to ", share.last);
-}
-
 std::string Asked(const SmShare& share) {
   return absl::StrCat(kSmsVariable, " asks for ", share.sms, " SMs for ",
-                      GroupsOf(share));
+                      TextOfGroups(share.first, share.last));
 }
 
 // Takes the share's SMs from `rest`.
@@ -202,8 +196,9 @@ absl::Status Divide(int gpu, int groups, absl::Span<const SmShare> shares,
   LOG(INFO) << "Multi-stream: SMs of GPU " << gpu << ": "
             << absl::StrJoin(shares, ", ",
                              [](std::string* text, const SmShare& share) {
-                               absl::StrAppend(text, share.sms, " for ",
-                                               GroupsOf(share));
+                               absl::StrAppend(
+                                   text, share.sms, " for ",
+                                   TextOfGroups(share.first, share.last));
                              })
             << ", " << rest.count << " for all others";
   return absl::OkStatus();

@@ -43,7 +43,7 @@ void AskForHardwareQueues();
 // did.
 //
 // Errors: InvalidArgument if the GPU has too few SMs, or does not give SMs in
-// such numbers; FailedPrecondition if the CUDA driver is older than 12.4;
+// such numbers; FailedPrecondition if the CUDA driver is older than 12.5;
 // others are CUDA's.
 absl::Status DivideSms(int gpu, int groups, absl::Span<const SmShare> shares);
 

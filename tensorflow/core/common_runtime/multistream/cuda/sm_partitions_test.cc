@@ -3,7 +3,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/cuda/sm_partitions.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/calls_by_name_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/fake_driver.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
 #include "third_party/gpus/cuda/include/cuda.h"
@@ -24,12 +24,8 @@ FakeDriver& driver = *LoadFakeDriver();
 namespace tensorflow::multistream {
 namespace {
 
-constexpr char kFolder[] = "tensorflow/core/common_runtime/multistream/cuda/";
-constexpr char kLibrary[] = "libtest_launches.so";
-constexpr char kCuda[] = "libtest_cuda.so";
-
 // A GPU is divided once, so each test has its own.
-class SmPartitionsTest : public ::testing::Test {
+class SmPartitionsTest : public CallsOfLibraryTest {
  protected:
   SmPartitionsTest() {
     driver = FakeDriver();
@@ -38,19 +34,12 @@ class SmPartitionsTest : public ::testing::Test {
   }
   ~SmPartitionsTest() override { MakeStreamsOfGroup(0, -1); }
 
-  static void* Load(const std::string& name) {
-    void* library = dlopen((kFolder + name).c_str(), RTLD_LAZY | RTLD_LOCAL);
-    EXPECT_NE(library, nullptr) << dlerror();
-    return library;
-  }
-  int& Cuda(const char* name) { return *static_cast<int*>(dlsym(cuda_, name)); }
   // Makes a stream as TensorFlow does. Returns the SMs of its partition, or 0
   // if the stream is an ordinary one.
   int SmsOfStream(const char* function = "PriorityStreamOfDriver",
                   int value = 0) {
     driver.stream_partition = 0;
-    EXPECT_EQ(reinterpret_cast<int (*)(int)>(dlsym(library_, function))(value),
-              0);
+    EXPECT_EQ(Call(function, value), 0);
     return static_cast<int>(driver.partitions[driver.stream_partition]);
   }
   int SmsOfGroup(int group) {
@@ -71,8 +60,6 @@ class SmPartitionsTest : public ::testing::Test {
   }
 
   const int gpu_ = tests++;
-  void* const cuda_ = Load(kCuda);
-  void* const library_ = Load(kLibrary);
 
  private:
   static inline int tests = 0;

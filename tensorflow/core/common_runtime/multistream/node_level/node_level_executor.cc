@@ -125,7 +125,7 @@ class NodeLevelExecutor : public Executor {
     const PinnedGroups pinned = PinnedGroupsOf(args);
     if (!pinned.is_any() && !nested) {
       done(absl::InvalidArgumentError(absl::StrCat(
-          "A call was to run on ", pinned.text(),
+          "A call was to run on ", TextOfGroups(pinned.first, pinned.last),
           ", and its nodes have groups of their own: "
           "TF_NODE_LEVEL_MULTISTREAM=true, or the session's configuration "
           "asks for streams. Use tf.cuda.stream_scope, where the graph is "

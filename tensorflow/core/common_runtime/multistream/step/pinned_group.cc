@@ -14,8 +14,6 @@
 namespace tensorflow::multistream {
 namespace {
 
-thread_local PinnedGroups pinned;
-
 struct PinnedRunner {
   PinnedGroups groups;
   Executor::Args::Runner run;
@@ -32,6 +30,7 @@ class PinKeepingExecutor : public Executor {
 
  private:
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    const PinnedGroups pinned = PinnedThread::Get();
     if (pinned.is_any()) {
       wrapped_->RunAsync(args, std::move(done));
       return;
@@ -46,16 +45,8 @@ class PinKeepingExecutor : public Executor {
 
 }  // namespace
 
-std::string PinnedGroups::text() const {
-  return first == last ? absl::StrCat("stream group ", first)
-                       : absl::StrCat("stream groups ", first, " to ", last);
-}
-
-PinnedGroups PinThread(PinnedGroups groups) {
-  return std::exchange(pinned, groups);
-}
-
 PinnedGroups PinnedGroupsOf(const Executor::Args& args) {
+  const PinnedGroups pinned = PinnedThread::Get();
   if (!pinned.is_any()) return pinned;
   const auto* runner = args.runner.target<PinnedRunner>();
   return runner == nullptr ? PinnedGroups() : runner->groups;
@@ -74,9 +65,9 @@ absl::StatusOr<StreamGroup*> StepGroups::StartStep(
   if (pinned.is_any()) return gpu_->StartStep(for_all_);
   const int groups = static_cast<int>(all_.size());
   if (pinned.first < 0 || pinned.first > pinned.last || pinned.last >= groups) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("A call was to run on ", pinned.text(), ", and ", name_,
-                     " has ", groups, " stream groups, numbered from 0"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "A call was to run on ", TextOfGroups(pinned.first, pinned.last),
+        ", and ", name_, " has ", groups, " stream groups, numbered from 0"));
   }
   return gpu_->StartStep(absl::MakeConstSpan(all_).subspan(
                              pinned.first, pinned.last - pinned.first + 1),

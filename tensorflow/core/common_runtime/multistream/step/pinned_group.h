@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 
@@ -37,24 +38,13 @@ struct PinnedGroups {
   static PinnedGroups Unpacked(int64_t packed) {
     return {static_cast<int>(packed), static_cast<int>(packed >> 32)};
   }
-  // "stream group 3", "stream groups 4 to 7".
-  std::string text() const;
 };
 
-// Each call that this thread makes from now on runs on the least loaded of
-// `groups`. Returns the value before.
-PinnedGroups PinThread(PinnedGroups groups);
-
-// The same for as long as it lives.
-class PinnedThread {
+// While it lives, or from Exchange on, each call that this thread makes runs on
+// the least loaded of the groups.
+class PinnedThread : public OnThread<PinnedThread, PinnedGroups> {
  public:
-  explicit PinnedThread(PinnedGroups groups) : before_(PinThread(groups)) {}
-  ~PinnedThread() { PinThread(before_); }
-  PinnedThread(const PinnedThread&) = delete;
-  PinnedThread& operator=(const PinnedThread&) = delete;
-
- private:
-  const PinnedGroups before_;
+  using OnThread::OnThread;
 };
 
 // What is pinned for the step that this thread begins.
