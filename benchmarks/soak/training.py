@@ -267,7 +267,8 @@ class CapturedTraining(Work):
         variables = Variables("auto", place.folder)
         callables = Callables(variables, make_inputs(place.seed))
         # With op determinism, TensorFlow adds to rows of a GPU's variable on the host, and two
-        # threads may both begin with the same values: stock TensorFlow loses such updates, too.
+        # threads may both begin with the same values: stock TensorFlow loses such updates, too. On
+        # an emulated GPU such ops run one after another.
         left_out = {"rows"} if place.gpu else set()
         self.together = Together(
             callables,

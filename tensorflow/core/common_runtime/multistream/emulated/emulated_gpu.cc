@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -122,6 +123,24 @@ bool IsKernel(const OpKernel& kernel) {
          !LaunchesNothing(kernel.type_string_view());
 }
 
+// While this object lives, no other step updates rows of a variable. A GPU adds
+// to rows atomically. TensorFlow's kernels for the CPU hold a variable's lock
+// shared, and of two that add at once one may be lost.
+class UpdatesOfRowsInTurn {
+ public:
+  explicit UpdatesOfRowsInTurn(const OpKernel& kernel) {
+    const absl::string_view op = kernel.type_string_view();
+    if (absl::StartsWith(op, "ResourceScatter") ||
+        absl::StartsWith(op, "Scatter")) {
+      static auto* mutex = new absl::Mutex;
+      lock_.emplace(mutex);
+    }
+  }
+
+ private:
+  std::optional<absl::MutexLock> lock_;
+};
+
 // A CPU device whose on_host memory is ordinary host memory, as with a GPU.
 class HostAndGroupMemory : public ThreadPoolDevice {
  public:
@@ -166,7 +185,10 @@ class HostAndGroupMemory : public ThreadPoolDevice {
       kernels_traced_.fetch_add(1, std::memory_order_relaxed);
     }
     OP_REQUIRES_OK(context, CheckMemoryOfInputs(*kernel, context));
-    ThreadPoolDevice::Compute(kernel, context);
+    {
+      const UpdatesOfRowsInTurn in_turn(*kernel);
+      ThreadPoolDevice::Compute(kernel, context);
+    }
     MoveOutputs(*kernel, context, !is_recorder_);
   }
   void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,

@@ -19,6 +19,7 @@
 #include "tensorflow/cc/ops/const_op.h"
 #include "tensorflow/cc/ops/data_flow_ops.h"
 #include "tensorflow/cc/ops/math_ops.h"
+#include "tensorflow/cc/ops/resource_variable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
@@ -88,6 +89,29 @@ TEST_F(EmulatedRuntimeTest, AReadReturnsTheLastValueThatTheLeaderWrote) {
     for (int g = 0; g < kGroups; ++g) reads[g] += started[g];
   }
   for (int64_t of_group : reads) EXPECT_GT(of_group, 0);
+}
+
+// A row so long that two steps which add to it at once overlap.
+TEST_F(EmulatedRuntimeTest, NoStepLosesWhatAnotherAddsToARow) {
+  constexpr int kThreads = 4, kSteps = 2000, kLength = 1 << 16;
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  auto table =
+      ops::VarHandleOp(root, DT_FLOAT, {2, kLength},
+                       ops::VarHandleOp::Attrs().SharedName("a_table"));
+  ops::AssignVariableOp(root.WithOpName("set"), table,
+                        ops::Fill(root, {2, kLength}, 0.0f));
+  ops::ResourceScatterAdd(root.WithOpName("add"), table, ops::Const(root, {1}),
+                          ops::Fill(root, {1, kLength}, 1.0f));
+  auto read = ops::ReadVariableOp(root, table, DT_FLOAT);
+  ops::Min(root.WithOpName("min"), read, {1});
+  const std::unique_ptr<Session> session = SessionOf(root);
+  RunStep(session.get(), {}, {}, {"set"});
+  OnThreads(kThreads, [&](int) {
+    for (int i = 0; i < kSteps; ++i) RunStep(session.get(), {}, {}, {"add"});
+  });
+  const Tensor min = RunStep(session.get(), {}, {"min:0"})[0];
+  EXPECT_EQ(min.flat<float>()(0), 0);
+  EXPECT_EQ(min.flat<float>()(1), kThreads * kSteps);
 }
 
 TEST_F(EmulatedRuntimeTest, StepsOfAThreadRunOnTheGroupsThatItNames) {
