@@ -54,6 +54,8 @@ GRAPH_LEVEL_ONLY = {"pinned", "captured_training"}
 # These need CUDA.
 GPU_ONLY = {"foreign_calls"}
 LEAST_KINDS = 6
+# The stream group that has SMs of its own, in some rounds: only pinned calls use it.
+GROUP_WITH_SMS = 1
 # Faults that a round injects on purpose, to check that they are noticed.
 FAULTS = {"drop_wait": 0, "drop_hold": 1, "release_early": 2}
 
@@ -144,7 +146,7 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
         settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
     sms = random.Random(f"{seed}:{number}:sms")
     if groups > 1 and sms.random() < 0.3:
-        settings["TF_GPU_STREAM_GROUP_SMS"] = f"1:{sms.choice((8, 16, 32))}"
+        settings["TF_GPU_STREAM_GROUP_SMS"] = f"{GROUP_WITH_SMS}:{sms.choice((8, 16, 32))}"
     node_level = level in (1, 2)
     if not node_level:
         settings |= _draw_capture(random.Random(f"{seed}:{number}:capture"))

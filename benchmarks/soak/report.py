@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from draw import BRANCHES, DEPTH, KINDS, Round
+from draw import BRANCHES, DEPTH, GROUP_WITH_SMS, KINDS, Round
 from watcher import LIMITS, MEBI, Growth, growth
 
 # Seconds at the start of a round that do not count for the slowest one.
@@ -59,14 +59,19 @@ class Outcome:
                     f" {grown.per_minute:.1f} a minute; {LIMITS[name].per_minute:g} are allowed"
                 )
         if any(kind in SPREAD for kind in self.counts):
-            if not self.round.node_level and not all(self.steps_of_groups):
+            steps, used = list(self.steps_of_groups), list(self.peak_bytes_of_groups)
+            apart = "TF_GPU_STREAM_GROUP_SMS" in self.round.settings
+            if apart and not self.round.node_level and "pinned" not in self.counts:
+                used.pop(GROUP_WITH_SMS)
+                if unnamed := steps.pop(GROUP_WITH_SMS):
+                    failures.append(f"{unnamed} steps ran on a group that no call has named")
+            if not self.round.node_level and not all(steps):
                 failures.append(f"a stream group ran nothing: steps {self.steps_of_groups}")
-            used = self.peak_bytes_of_groups
             if self.round.node_level:
                 used = used[: BRANCHES * DEPTH]
             # A policy decides how many groups it uses.
             if not self.round.policy and not all(used):
-                failures.append(f"a stream group used no memory: {used}")
+                failures.append(f"a stream group used no memory: {self.peak_bytes_of_groups}")
         return failures
 
 

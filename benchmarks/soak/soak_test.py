@@ -158,7 +158,7 @@ def samples_of(field: str, values: list[float]) -> list[dict[str, float]]:
         (outcome_of(counts_of(results=0)), "function: no result at all"),
         (outcome_of(counts_of(), problems=["hang: function 0"]), "hang: function 0"),
         (outcome_of(counts_of(), steps_of_groups=[9, 9, 0, 9]), "a stream group ran nothing"),
-        (outcome_of(counts_of(), peak_bytes_of_groups=[9, 0, 9, 9]), "group used no memory"),
+        (outcome_of(counts_of(), peak_bytes_of_groups=[9, 9, 0, 9]), "group used no memory"),
         *(
             (
                 outcome_of(counts_of(), samples=samples_of(name, [5.0 * i for i in range(120)])),
@@ -173,6 +173,23 @@ def test_whatever_is_wrong_makes_it_fail(outcome: report.Outcome, message: str) 
     text = report.report([outcome], 60)
     assert message in text
     assert "1 rounds in 1.0 minutes, 1 of them failed" in text
+
+
+def test_a_group_with_sms_of_its_own_runs_what_names_it_alone() -> None:
+    idle = {"steps_of_groups": [9, 0, 9, 9], "peak_bytes_of_groups": [9, 0, 9, 9]}
+    round_ = draw.draw_round(1, 0, 4, gpu=False)
+    settings = {**round_.settings, "TF_GPU_STREAM_GROUP_SMS": f"{draw.GROUP_WITH_SMS}:8"}
+    round_ = dataclasses.replace(round_, settings=settings)
+    counts = {"function": counts_of()}
+
+    def failures(counts: dict[str, Any], found: dict[str, list[int]]) -> list[str]:
+        return report.Outcome(round_, counts, **{**USED, **found}).failures()
+
+    assert not failures(counts, idle)
+    assert failures(counts, {}) == ["6 steps ran on a group that no call has named"]
+    named = {**counts, "pinned": counts_of()}
+    assert not failures(named, {})
+    assert "a stream group ran nothing" in failures(named, idle)[0]
 
 
 def test_table_has_the_slowest_second_of_the_load_and_the_sums() -> None:
