@@ -4,10 +4,11 @@
 
     python3 build/release.py --out FOLDER [--since REVISION] WHEEL...
 
-FOLDER gets beside the wheels
+FOLDER gets beside the wheels, one of which may be the model server's front's
 
     WHEEL.cdx.json     what the wheel is made of (CycloneDX): the stock wheel that it changes, with
-                       each patch, the runtime library, and what it needs of the package index
+                       each patch, the runtime library, and what it needs of the package index; of
+                       the front, the libraries that are linked into it
     index.html         a page of the wheels with their hashes, which pip install --find-links reads
     SHA256SUMS         of all of them; sha256sum --check SHA256SUMS verifies a download
     RELEASE_NOTES.md   the changelog's entries that a revision did not have
@@ -46,6 +47,7 @@ from cyclonedx.schema import SchemaVersion
 from packageurl import PackageURL
 from packaging.requirements import Requirement
 
+import front_wheel
 import patch_series
 from assemble_wheel import LOCAL_VERSION
 from build_error import BuildError, command_line, run_main
@@ -69,6 +71,11 @@ def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
             "Take those that scripts/build_wheel.sh has made."
         )
     return name["release"], name["tag"]
+
+
+def is_front(wheel: pathlib.Path) -> bool:
+    """Whether a wheel is that of the model server's front."""
+    return wheel.name.startswith(f"{front_wheel.PACKAGE}-{front_wheel.VERSION}-")
 
 
 def check(wheel: pathlib.Path) -> None:
@@ -139,21 +146,7 @@ def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime
         ],
         notes="The runtime library is added, with the Python files that MODIFICATIONS lists.",
     )
-    bom = Bom(
-        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"sha256:{digest}"),
-        components=[
-            Component(
-                name=pathlib.PurePosixPath(_RUNTIME).name,
-                version=version,
-                type=ComponentType.LIBRARY,
-                bom_ref=_RUNTIME,
-                hashes=[_hash(runtime)],
-            ),
-            *map(_needed, sorted(metadata.get_all("Requires-Dist", []))),
-        ],
-    )
-    bom.metadata.timestamp = made
-    bom.metadata.component = Component(
+    itself = Component(
         name="tensorflow",
         version=version,
         bom_ref=wheel.name,
@@ -161,7 +154,47 @@ def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime
         hashes=[_hash(digest)],
         pedigree=pedigree,
     )
-    bom.register_dependency(bom.metadata.component, bom.components)
+    library = Component(
+        name=pathlib.PurePosixPath(_RUNTIME).name,
+        version=version,
+        type=ComponentType.LIBRARY,
+        bom_ref=_RUNTIME,
+        hashes=[_hash(runtime)],
+    )
+    needed = map(_needed, sorted(metadata.get_all("Requires-Dist", [])))
+    return _text(itself, [library, *needed], made)
+
+
+def bill_of_front(wheel: pathlib.Path, made: datetime.datetime) -> str:
+    """Says which libraries are linked into the model server's front, as bill_of_materials does."""
+    with zipfile.ZipFile(wheel) as archive:
+        notices = [name for name in archive.namelist() if name.endswith("/copyright")]
+    itself = Component(
+        name=front_wheel.NAME,
+        version=str(_metadata(wheel)["Version"]),
+        bom_ref=wheel.name,
+        type=ComponentType.APPLICATION,
+        hashes=[_hash(sha256_of(wheel))],
+    )
+    parts = []
+    for notice in notices:
+        name, _, version = pathlib.PurePosixPath(notice).parent.name.partition("_")
+        url = PackageURL("deb", "debian", name, version)
+        library = ComponentType.LIBRARY
+        parts.append(Component(name=name, version=version, type=library, purl=url, bom_ref=name))
+    return _text(itself, parts, made)
+
+
+def _text(itself: Component, parts: list[Component], made: datetime.datetime) -> str:
+    """The bill of a wheel as JSON; `itself` has one hash, the wheel's."""
+    (wheel_hash,) = itself.hashes
+    bom = Bom(
+        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"sha256:{wheel_hash.content}"),
+        components=parts,
+    )
+    bom.metadata.timestamp = made
+    bom.metadata.component = itself
+    bom.register_dependency(itself, bom.components)
     text: str = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(
         indent=2
     )
@@ -237,9 +270,12 @@ def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None
     made = datetime.datetime.fromisoformat(git("log", "-1", "--format=%cI"))
     files = list(wheels)
     for wheel in wheels:
-        patches = ROOT / "patches" / parse_name(wheel)[0]
         files.append(out / f"{wheel.name}.cdx.json")
-        files[-1].write_text(bill_of_materials(wheel, patches, made))
+        if is_front(wheel):
+            bill = bill_of_front(wheel, made)
+        else:
+            bill = bill_of_materials(wheel, ROOT / "patches" / parse_name(wheel)[0], made)
+        files[-1].write_text(bill)
     files.append(out / "RELEASE_NOTES.md")
     files[-1].write_text(release_notes(wheels, since))
     files.append(out / "index.html")
@@ -258,7 +294,8 @@ def main() -> None:
     for wheel in options.wheels:
         if not wheel.is_file() or wheel.resolve().parent != options.out.resolve():
             raise BuildError(f"There is no {wheel} in {options.out}.")
-        parse_name(wheel)
+        if not is_front(wheel):
+            parse_name(wheel)
         print(f"{wheel.name} ...", flush=True)
     # auditwheel takes some minutes for each, and unpacks it.
     with concurrent.futures.ThreadPoolExecutor(4) as threads:

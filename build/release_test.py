@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import importlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import zipfile
 
 import pytest
 
+import front_wheel
 import release
 from assemble_wheel import LOCAL_VERSION
 from build_error import BuildError
@@ -95,6 +97,47 @@ def test_the_bill_names_stock_wheel_patches_runtime_and_needs(tmp_path: pathlib.
     assert parts["libtensorflow_multistream.so"]["hashes"][0]["content"] == digest
     assert parts["numpy"]["scope"] == "required"
     assert parts["nvidia-nccl-cu12"]["scope"] == "optional"
+
+
+@pytest.fixture
+def front(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """The wheel of a front that is linked with a library."""
+    (tmp_path / "libboost-dev").mkdir()
+    (tmp_path / "libboost-dev" / "copyright").write_text("Copyright\n")
+    monkeypatch.setattr(front_wheel, "_notice", lambda name: tmp_path / name / "copyright")
+    # A call that a libc has since 2.27, the lowest level of all.
+    source = '#include <sys/mman.h>\nvoid f() { memfd_create("", 0); }\n'
+    program = compile_library(tmp_path / "front.so", source)
+    out = tmp_path / "release"
+    out.mkdir()
+    return front_wheel.make(program, b"Licence\n", {"libboost-dev": "1:1.74+ds1"}, out)
+
+
+def test_pip_installs_the_front_with_its_notices(
+    tmp_path: pathlib.Path, front: pathlib.Path
+) -> None:
+    release.check(front)
+    target = tmp_path / "target"
+    pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", f"--target={target}"]
+    subprocess.run([*pip, str(front)], check=True, capture_output=True)
+    assert os.access(target / "tensorflow_multistream_front" / "front", os.X_OK)
+    texts = {
+        path.read_text() for path in target.glob("*.dist-info/licenses/**/*") if path.is_file()
+    }
+    assert texts == {"Licence\n", "Copyright\n"}
+    with pytest.raises(BuildError, match="other/copyright is missing"):
+        front_wheel.make(target / "a", b"", {"other": "1"}, tmp_path)
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_release_has_the_front(front: pathlib.Path) -> None:
+    release.write([front], front.parent, "HEAD")
+    bill = json.loads((front.parent / f"{front.name}.cdx.json").read_text())
+    assert bill["metadata"]["component"]["hashes"][0]["content"] == sha256_of(front)
+    (library,) = bill["components"]
+    assert (library["name"], library["version"]) == ("libboost-dev", "1:1.74+ds1")
+    assert front.name in (front.parent / "index.html").read_text()
+    assert front.name in (front.parent / "SHA256SUMS").read_text()
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-# Builds dist/front, the program that has the model server's ports if it is started with --front, and
-# dist/load, which measures how many calls a server answers. Installs the system's gRPC for C++, Boost
-# and RapidJSON if they are missing. docs/model-server.md says how to use them.
+# Builds dist/front, the program that has the model server's ports if it is started with --front, its
+# wheel, with which the server needs no --front, and dist/load, which measures how many calls a server
+# answers. Installs the system's gRPC for C++, Boost and RapidJSON if they are missing.
+# docs/model-server.md says how to use them.
 #
 #   scripts/build_front.sh
 #
@@ -15,6 +16,8 @@ cd "${ROOT}"
 
 stage "tools" "Install the packages named above by hand, then try again."
 install_system_packages --front
+[[ -x "${VENV}/bin/python" ]] || make_venv "$(python_tag)"
+pip_install "$(grep '^wheel==' build/requirements-dev.txt)"
 
 stage "front" "The error above says why."
 run_bazel build --curses=no --show_progress_rate_limit=15 --strip=always \
@@ -23,4 +26,6 @@ mkdir -p dist
 for program in front load; do
   install "bazel-bin/examples/serving/front/${program}" "dist/${program}"
 done
-ls -l "${ROOT}"/dist/{front,load}
+rm -f dist/tensorflow_multistream_front-*.whl
+"${VENV}/bin/python" build/front_wheel.py dist/front --license LICENSE --out dist >/dev/null
+ls -l "${ROOT}"/dist/{front,load,tensorflow_multistream_front-*.whl}

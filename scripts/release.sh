@@ -1,8 +1,8 @@
 #!/bin/bash
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-# Makes a release: wheels, checked by twine and auditwheel, with a page of links for pip,
-# bills of materials, checksums and release notes.
+# Makes a release: wheels, the model server's front's among them, checked by twine and
+# auditwheel, with a page of links for pip, bills of materials, checksums and release notes.
 #
 #   scripts/release.sh [--python TAG ...] [--release RELEASE ...] [--out FOLDER]
 #                      [--sysroot FOLDER] [--since REVISION]
@@ -11,8 +11,8 @@
 #   --release R       of TensorFlow; may be given again; `all` for each that wheels can be
 #                     built from [2.21.0]
 #   --out FOLDER      gets all of it, and is new or empty [dist/release]
-#   --sysroot FOLDER  of scripts/make_sysroot.sh, so that the wheels run on systems
-#                     as old as stock's do [this system]
+#   --sysroot FOLDER  of scripts/make_sysroot.sh, so that TensorFlow's wheels run on
+#                     systems as old as stock's do [this system]
 #   --since REVISION  where the release notes begin [the last tag]
 #
 # The wheels have the same bytes wherever they are made with the same compiler.
@@ -69,5 +69,8 @@ done
 if ((${#wheels[@]} == 0)); then
   fail "none of ${releases[*]} has wheels for ${pythons[*]}" "Name another Python or release."
 fi
+"${ROOT}/scripts/build_front.sh"
+cp "${ROOT}"/dist/tensorflow_multistream_front-*.whl "${out}"
+wheels+=("${out}"/tensorflow_multistream_front-*.whl)
 stage "checks, page, bill of materials, checksums, notes" "The error above names the wheel."
 "${VENV}/bin/python" "${ROOT}/build/release.py" --out "${out}" --since "${since}" "${wheels[@]}"

@@ -183,7 +183,7 @@ def test_a_group_with_sms_of_its_own_runs_what_names_it_alone() -> None:
     counts = {"function": counts_of()}
 
     def failures(counts: dict[str, Any], found: dict[str, list[int]]) -> list[str]:
-        return report.Outcome(round_, counts, **{**USED, **found}).failures()
+        return list(report.Outcome(round_, counts, **{**USED, **found}).failures())
 
     assert not failures(counts, idle)
     assert failures(counts, {}) == ["6 steps ran on a group that no call has named"]

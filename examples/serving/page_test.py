@@ -6,6 +6,7 @@ The wheel has the server, too.
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -44,7 +45,14 @@ def test_programs_of_the_page(tmp_path: pathlib.Path, options: tuple[str, ...]) 
         assert len(serving["predictions"][0]) == 10
 
 
-def test_the_wheel_has_the_server(tmp_path: pathlib.Path, saved: Saved) -> None:
+@pytest.mark.parametrize("front", [False, True], ids=["", "front"])
+def test_the_wheel_has_the_server(tmp_path: pathlib.Path, saved: Saved, front: bool) -> None:
+    """And another wheel has the front, which the server finds if it is installed."""
+    packages = tmp_path / "packages"
+    if front:
+        (wheel,) = FRONT.parent.glob("tensorflow_multistream_front-*.whl")
+        pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", f"--target={packages}"]
+        subprocess.run([sys.executable, *pip, str(wheel)], check=True)
     module = "tensorflow.python.multistream.serve"
     assert f"python -m {module} --model" in PAGE
     log = tmp_path / "log"
@@ -53,7 +61,10 @@ def test_the_wheel_has_the_server(tmp_path: pathlib.Path, saved: Saved) -> None:
         server = subprocess.Popen(
             [sys.executable, "-m", module, *options],
             cwd=tmp_path,
-            env=serving_kit.environment(TF_GPU_STREAM_GROUP_COUNT="2"),
+            env=serving_kit.environment(
+                TF_GPU_STREAM_GROUP_COUNT="2",
+                PYTHONPATH=os.pathsep.join([str(packages), *sys.path]),
+            ),
             stdout=file,
             stderr=file,
         )
@@ -64,6 +75,8 @@ def test_the_wheel_has_the_server(tmp_path: pathlib.Path, saved: Saved) -> None:
         body = json.dumps({"instances": saved.x.tolist()}).encode()
         with urllib.request.urlopen(f"{found[1]}/v1/models/toy:predict", body, 20) as answer:
             assert np.allclose(json.load(answer)["predictions"], saved.answers["y2"], atol=1e-5)
+        with urllib.request.urlopen(f"{found[1]}/metrics") as answer:
+            assert (b"model_server_front_process_" in answer.read()) == front
     finally:
         server.terminate()
         assert server.wait(60) == 0, log.read_text()

@@ -4,7 +4,7 @@
 """The command line of the model server."""
 
 import argparse
-import importlib
+import importlib.util
 import math
 import os
 import pathlib
@@ -18,6 +18,9 @@ from batching import MOST_ROWS
 from grpc_front import Share
 from model_config import NAME, NAME_SAYS, why_not_prefix
 
+# scripts/build_front.sh makes its wheel.
+_FRONT_PACKAGE = "tensorflow-multistream-front"
+_NEED_FRONT = f"--front, or the package {_FRONT_PACKAGE}"
 _TRACING_PACKAGES = "examples/serving/requirements-tracing.txt"
 
 
@@ -95,7 +98,15 @@ def _collector(text: str) -> str:
     return text
 
 
-def _program(text: str) -> str:
+def _front(text: str) -> str | None:
+    """The program of --front: None if Python answers calls."""
+    if text == "none":
+        return None
+    if text == "installed":
+        package = importlib.util.find_spec(_FRONT_PACKAGE.replace("-", "_"))
+        if package is None or package.origin is None:
+            return None
+        text = os.path.join(os.path.dirname(package.origin), "front")
     if not os.access(text, os.X_OK):
         raise argparse.ArgumentTypeError(
             f"{text} is not a program; scripts/build_front.sh builds it, and says where it is"
@@ -193,7 +204,7 @@ def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentPa
         except ValueError as error:
             parser.error(f"--batching-parameters-file {error}")
     if options.batching.shares and options.front is None:
-        parser.error("--max-batch and --batching-parameters-file need --front")
+        parser.error(f"--max-batch and --batching-parameters-file need {_NEED_FRONT}")
     if options.batching.shares and options.no_warm_up:
         parser.error(
             "--max-batch and --batching-parameters-file need the warm-up, after which it is known "
@@ -204,7 +215,7 @@ def _check_shared_steps(options: argparse.Namespace, parser: argparse.ArgumentPa
         if len(set(names)) < len(names):
             parser.error(f"--{option} names a model twice: {', '.join(sorted(names))}")
     if options.share and options.front is None:
-        parser.error("--share needs --front")
+        parser.error(f"--share needs {_NEED_FRONT}")
     options.share = dict(options.share)
     options.groups = dict(options.groups)
 
@@ -312,10 +323,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add(
         "--front",
-        type=_program,
+        type=_front,
+        default="installed",
         metavar="PROGRAM",
-        help="have calls answered by this program, which scripts/build_front.sh builds; "
-        "implies --lock-free",
+        help="have calls answered by this program, which scripts/build_front.sh builds; implies "
+        f"--lock-free; none: Python answers (default: the program of {_FRONT_PACKAGE}, if that "
+        "package is installed)",
     )
     _add_shared_steps(parser)
     _add_sampling(add)

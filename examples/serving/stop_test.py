@@ -181,5 +181,25 @@ def test_wrong_option_is_named(options: str, says: str, capsys: pytest.CaptureFi
     assert says in capsys.readouterr().err
 
 
+def test_the_front_is_that_of_the_installed_package_unless_told(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--model=toy=."]
+    assert server_options.parse(arguments).front is None
+    package = tmp_path / "tensorflow_multistream_front"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SystemExit):  # a package without its program
+        server_options.parse(arguments)
+    assert f"{package}/front is not a program" in capsys.readouterr().err
+    (package / "front").symlink_to("/bin/true")
+    options = server_options.parse(arguments)
+    assert options.front == str(package / "front")
+    assert options.lock_free
+    assert server_options.parse([*arguments, "--front=none"]).front is None
+    assert server_options.parse([*arguments, "--front=/bin/false"]).front == "/bin/false"
+
+
 def test_it_listens_on_this_machine_only_unless_told() -> None:
     assert server_options.parse(["--model=toy=."]).host == "127.0.0.1"
