@@ -24,6 +24,15 @@ from build_error import BuildError, command_line, run_main
 # The part of the version after the +. Raise it with each release on one TensorFlow version.
 LOCAL_VERSION = "multistream.1"
 
+# Of the extra "serve": what the model server needs beside what TensorFlow needs.
+SERVE = (
+    "grpcio-health-checking",
+    "prometheus-client",
+    "starlette",
+    "tensorflow-serving-api",
+    "uvicorn",
+)
+
 _DateTime = tuple[int, int, int, int, int, int]
 
 _NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS in {dist_info}.\n"
@@ -159,6 +168,8 @@ def _metadata(stock: str, name: Names) -> bytes:
         ("^License: .*", r"\g<0>\nLicense-File: LICENSE"),
     ):
         headers = re.sub(old, new, headers, flags=re.MULTILINE)
+    needs = [f'Requires-Dist: {package}; extra == "serve"' for package in SERVE]
+    headers = "\n".join([headers.rstrip("\n"), "Provides-Extra: serve", *needs])
     statement = (
         f"**This is a modified TensorFlow {name.version}**, and not a release of the TensorFlow\n"
         "authors. The Multi-Stream TensorFlow Authors added a runtime library and Python modules\n"

@@ -84,8 +84,15 @@ def test_metadata_keeps_the_extras_and_says_that_this_is_a_modified_tensorflow(
 ) -> None:
     metadata = message_from_string(read(assemble(tmp_path), f"{DIST_INFO}/METADATA"))
     assert metadata["Version"] == "2.21.0+multistream.1"
-    assert metadata["Provides-Extra"] == "and-cuda"
-    assert len(metadata.get_all("Requires-Dist") or []) == 2
+    assert metadata.get_all("Provides-Extra") == ["and-cuda", "serve"]
+    needs = metadata.get_all("Requires-Dist") or []
+    serve = [need.partition(";")[0] for need in needs if need.endswith('; extra == "serve"')]
+    assert len(needs) == 2 + len(serve)
+    # What is tested, and what TensorFlow itself needs.
+    root = pathlib.Path(__file__).resolve().parents[1]
+    tested = (root / "examples/serving/requirements.txt").read_text().splitlines()
+    names = {line.partition("==")[0] for line in tested if not line.startswith("#")}
+    assert names - {"grpcio"} == set(serve)
     assert "This is a modified TensorFlow 2.21.0" in metadata.get_payload()
 
 

@@ -20,7 +20,8 @@ from build_error import BuildError, command_line, run_main
 
 NAME = "tensorflow-multistream-front"
 PACKAGE = NAME.replace("-", "_")
-VERSION = LOCAL_VERSION.rpartition(".")[2]
+# With a local part, which no package index takes: nobody else can publish this version.
+VERSION = f"1+{LOCAL_VERSION}"
 # Libraries that stay shared, as system_grpc.bzl says.
 _SHARED = {"pthread", "dl", "m", "rt", "atomic"}
 # Of libraries that are headers alone, one each.

@@ -338,6 +338,7 @@ class GrpcServer:
         self._share_calls()
         self.address = f"{host_of(options)}:{self._front.port}"
         self.rest_port = self._front.rest_port
+        logging.info("%s has the ports", options.front)
 
     def _share_calls(self) -> None:
         """Tells the front which share of each model's calls Python has to see."""

@@ -77,6 +77,7 @@ def test_the_wheel_has_the_server(tmp_path: pathlib.Path, saved: Saved, front: b
             assert np.allclose(json.load(answer)["predictions"], saved.answers["y2"], atol=1e-5)
         with urllib.request.urlopen(f"{found[1]}/metrics") as answer:
             assert (b"model_server_front_process_" in answer.read()) == front
+        assert (f"{packages}/tensorflow_multistream_front/front has" in log.read_text()) == front
     finally:
         server.terminate()
         assert server.wait(60) == 0, log.read_text()
