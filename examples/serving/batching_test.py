@@ -235,6 +235,7 @@ def test_file_of_batching_parameters(tmp_path: pathlib.Path) -> None:
         (f"--front={FRONT} --max-batch=8 --no-warm-up", "need the warm-up"),
         ("--share=a=steps:1", "--share needs --front"),
         ("--groups=a=1-x", "'a=1-x' is not NAME=GROUP or NAME=FIRST-LAST"),
+        ("--groups=a=3-2", "'a=3-2' names no group: 3 is above 2"),
         ("--groups=a=1 --groups=a=2", "--groups names a model twice: a"),
         ("--share=a=steps:0", "'a=steps:0' is not NAME=steps:N,queue:N,priority:N"),
         ("--share=a", "'a' is not NAME=steps"),

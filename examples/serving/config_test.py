@@ -262,13 +262,13 @@ def test_each_moment_of_a_change_has_versions_for_all_calls(tmp_path: pathlib.Pa
     class CallingFront:
         """Stands for a front; makes calls whenever it is told of a version."""
 
-        def publish(self, name: str, version: int, signatures: Any) -> None:
+        def publish(self, name: str, version: int, signatures: Any) -> Any:
             if name in server.models:
                 called.append((server.call(name), server.call(name, "x")))
+            return lambda: None
 
         def withdraw(self, name: str, version: int) -> Any:
-            self.publish(name, version, {})
-            return lambda: None
+            return self.publish(name, version, {})
 
     front: Any = CallingFront()
     server = FakeServer(tmp_path)
@@ -278,6 +278,32 @@ def test_each_moment_of_a_change_has_versions_for_all_calls(tmp_path: pathlib.Pa
         label = "" if more else 'version_labels { key: "x" value: 2 }'
         server.serve(a(more + label, folder=folder))
     assert len(called) == 3 + 3 + 2
+
+
+def test_a_version_of_another_folder_takes_the_place_of_the_one_before(
+    tmp_path: pathlib.Path,
+) -> None:
+    told = []
+
+    class NotedFront:
+        """Stands for a front; notes what it is told."""
+
+        def publish(self, name: str, version: int, signatures: Any) -> Any:
+            told.append(version)
+            return lambda: None
+
+        def withdraw(self, name: str, version: int) -> Any:
+            told.append(-version)
+            return lambda: None
+
+    front: Any = NotedFront()
+    server = FakeServer(tmp_path)
+    server.models = Models(lambda *_: types.SimpleNamespace(signatures={}), front)
+    server.serve(a(specific(1, 2)))
+    server.serve(a(specific(1, 2), folder="c"))
+    assert sorted(told) == [1, 1, 2, 2]
+    server.serve(a(specific(2), folder="c"))
+    assert told[4:] == [-1]
 
 
 def test_call_counts_for_its_model_also_if_that_is_gone_when_it_ends(server: FakeServer) -> None:

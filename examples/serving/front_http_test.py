@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The front's HTTP port: it gives Python's answers, and keeps to HTTP/1.1."""
 
+import collections
 import concurrent.futures
+import contextlib
 import http.client
 import json
+import os
 import random
+import resource
+import signal
 import socket
 import time
 import urllib.error
@@ -131,6 +136,24 @@ def read(connection: socket.socket, method: str = "GET") -> tuple[http.client.HT
     found = http.client.HTTPResponse(connection, method=method)
     found.begin()
     return found, found.read()
+
+
+def test_requests_wait_where_python_takes_no_more_connections(front_server: Server) -> None:
+    """As of TCP, whose clients try again. Of Python's socket file 2048 connections wait at most."""
+    count = 2200
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 3 * count)), hard))
+    with contextlib.ExitStack() as stack:
+        os.kill(front_server.pid, signal.SIGSTOP)
+        try:
+            connections = [stack.enter_context(connect(front_server)) for _ in range(count)]
+            for connection in connections:
+                connection.sendall(b"GET /v1/models/toy HTTP/1.1\r\nHost: x\r\n\r\n")
+            time.sleep(1)
+        finally:
+            os.kill(front_server.pid, signal.SIGCONT)
+        statuses = collections.Counter(read(connection)[0].status for connection in connections)
+    assert statuses == {200: count}
 
 
 def posted(body: bytes, more: str = "") -> bytes:

@@ -22,15 +22,17 @@ class FrontModels(ServedModels):
         self._dtypes: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
         self._front: Front | None = None
 
-    def publish(self, model: str, version: int, signatures: Mapping[str, Predictor]) -> None:
+    def publish(
+        self, model: str, version: int, signatures: Mapping[str, Predictor]
+    ) -> Callable[[], None]:
         """As ServedModels; the front hears of it."""
-        super().publish(model, version, signatures)
+        wait = super().publish(model, version, signatures)
         dtypes = {name: predictor.dtypes for name, predictor in signatures.items()}
         self._dtypes[model, version] = dtypes
         if self._front is not None:
             self._front.serve(model, version, dtypes)
         if not self._batching.shares:
-            return
+            return wait
         for name, predictor in signatures.items():
             why = predictor.why_not_shared()
             if re.search(r"\s", name) or not name:
@@ -44,6 +46,7 @@ class FrontModels(ServedModels):
             self._batches[model, name] = said
             if self._front is not None:
                 self._front.batch(model, name, said)
+        return wait
 
     def withdraw(self, model: str, version: int) -> Callable[[], None]:
         """As ServedModels; the front hears of it."""

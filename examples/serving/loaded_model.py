@@ -60,7 +60,7 @@ class Signature:
             try:
                 called = self._arrays_functions = [tf.cuda.serving_callable(x) for x in functions]
                 self.predictor = Predictor(called, name, devices, most_bytes, batch_sizes, groups)
-            except (TypeError, ValueError) as error:
+            except (NotImplementedError, TypeError, ValueError) as error:
                 logging.info("signature %s is not called in C++ alone: %s", name, error)
 
     def check_names(self, names: Set[str]) -> None:

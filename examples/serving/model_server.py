@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+import tensorflow as tf
 from call_queue import CallQueue
 from config_file import ConfigFile
 from device_names import devices_of
@@ -37,7 +38,6 @@ from rest_api import RestApi
 from server_metrics import ServerMetrics
 from server_options import parse
 from serving_error import ServingError
-from tensorflow.python.multistream.groups import pinned
 from tensorflow.python.multistream.serving.served_models import Devices
 
 _END_SECONDS = 5.0  # for steps that were cancelled
@@ -131,12 +131,24 @@ async def _serve(
     os._exit(1 if failed else 0)
 
 
-def _check_groups(options: argparse.Namespace) -> None:
+def _check_groups(options: argparse.Namespace, devices: Devices) -> None:
     for name, groups in options.groups.items():
-        try:
-            pinned.stream_group(groups)
-        except ValueError as error:
-            raise OSError(f"--groups {name}: {error}") from error
+        for device in devices.names:
+            kind, _, index = device.rpartition(":")
+            if kind != "/GPU" or not tf.cuda.multi_stream_is_enabled():
+                continue  # without effect
+            count = tf.cuda.stream_group_count(int(index))
+            if groups[-1] >= count:
+                raise OSError(
+                    f"--groups {name}: there is no stream group {groups[-1]} on {device}, which "
+                    f"has {count}"
+                )
+
+
+def _warn_of_names(options: argparse.Namespace, models: Models) -> None:
+    for option in ("groups", "share"):
+        for name in getattr(options, option).keys() - set(models.names):
+            logging.warning("--%s %s: no model has this name", option, name)
 
 
 def main() -> None:
@@ -152,13 +164,14 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     try:
-        _check_groups(options)
         devices = Devices(devices_of(options.device))
+        _check_groups(options, devices)
         # The front counts the steps of all devices together.
         steps = options.batching.steps * len(devices.names)
         batching = options.batching._replace(steps=steps)
         served = FrontModels(batching) if options.front is not None else None
         models, file = _loaded_models(options, devices, served)
+        _warn_of_names(options, models)
         queue = CallQueue(options.threads, options.queue)
         asyncio.run(_serve(options, models, file, queue, served))
     except OSError as error:

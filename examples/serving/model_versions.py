@@ -274,12 +274,13 @@ class Model:
                 self._begin_to_unload(replaced)
             version.state = State.AVAILABLE
             self._served[number] = version
-        if replaced is not None:
-            self._unload(replaced)
+        wait = None
         if self._front is not None:
             signatures = version.loaded.signatures.items()
             plain = {n: x.predictor for n, x in signatures if x.predictor is not None}
-            self._front.publish(self.name, number, plain)
+            wait = self._front.publish(self.name, number, plain)
+        if replaced is not None:
+            self._release_after(replaced, wait)
         logging.info("%s version %d is served", self.name, number)
 
     def _retire(self, numbers: list[int]) -> None:
@@ -288,18 +289,18 @@ class Model:
             for version in retired:
                 self._begin_to_unload(version)
         for version in retired:
-            self._unload(version)
+            wait = self._front.withdraw(self.name, version.number) if self._front else None
+            self._release_after(version, wait)
 
     def _begin_to_unload(self, version: Version) -> None:
         version.state = State.UNLOADING
         version.calls += 1  # until the front has ended its own
         self._others[version.number] = version
 
-    def _unload(self, version: Version) -> None:
-        if self._front is None:
+    def _release_after(self, version: Version, wait: Callable[[], None] | None) -> None:
+        if wait is None:
             self.release(version)
             return
-        wait = self._front.withdraw(self.name, version.number)
         # A thread each: a call of the front's that does not end keeps its version alone.
         threading.Thread(target=self._wait_and_release, args=(version, wait), daemon=True).start()
 

@@ -75,7 +75,10 @@ def _groups(text: str) -> tuple[str, range]:
     first, dash, last = numbers.partition("-")
     if not NAME.fullmatch(name) or not first.isdecimal() or (dash and not last.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=GROUP or NAME=FIRST-LAST")
-    return name, range(int(first), int(last or first) + 1)
+    groups = range(int(first), int(last or first) + 1)
+    if not groups:
+        raise argparse.ArgumentTypeError(f"{text!r} names no group: {first} is above {last}")
+    return name, groups
 
 
 def _prefix(text: str) -> str:

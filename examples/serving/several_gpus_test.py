@@ -248,7 +248,8 @@ def end(*arguments):
     try: model_server.main()
     except SystemExit as error: return str(error.code)
 ends = [end("--model=m=/tmp", "--front=/bin/true", "--max-batch=4", "--batch-steps=3", *more)
-        for more in (["--device=all-gpus"], ["--device=/GPU:1"], ["--device=/GPU:7"])]
+        for more in (["--device=all-gpus"], ["--device=/GPU:1"], ["--device=/GPU:7"],
+                     ["--device=all-gpus", "--groups=m=1-2"])]
 print("SAID", json.dumps([{",".join(c) + f"#{len(c)}": said(*c) for c in cases}, made, ends]))
 """
 
@@ -287,4 +288,7 @@ def test_wrong_devices_are_named_with_what_there_is() -> None:
     }
     # --batch-steps is for each GPU.
     assert made == [[["/GPU:0", "/GPU:1"], 6], [["/GPU:1"], 3]]
-    assert ends == ["model_server.py: enough"] * 2 + [f"model_server.py: {unknown('/GPU:7')}"]
+    lacks = "--groups m: there is no stream group 2 on /GPU:0, which has 2"
+    assert ends == [
+        f"model_server.py: {end}" for end in ("enough", "enough", unknown("/GPU:7"), lacks)
+    ]

@@ -8,6 +8,7 @@
 #ifndef EXAMPLES_SERVING_FRONT_LARGE_REQUESTS_H_
 #define EXAMPLES_SERVING_FRONT_LARGE_REQUESTS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -24,9 +25,10 @@ class LargeRequests {
   // Counts so many more bytes. If they are too many, counts nothing and returns
   // the error.
   std::string Take(uint64_t more) {
-    const uint64_t used = used_.fetch_add(more);
-    if (used + more <= most_) return "";
-    used_ -= more;
+    uint64_t used = used_;
+    while (more <= most_ - std::min(used, most_)) {
+      if (used_.compare_exchange_weak(used, used + more)) return "";
+    }
     return "the requests that are being handled have " + std::to_string(used) +
            " bytes, and " + std::to_string(more) + " more are above " +
            std::to_string(most_) + " (" + std::to_string(kRequests) +

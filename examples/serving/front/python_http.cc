@@ -4,14 +4,17 @@
 #include "examples/serving/front/python_http.h"
 
 #include <array>
+#include <boost/asio/error.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <charconv>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -43,12 +46,18 @@ bool Has(const Names& names, beast::string_view name) {
   return false;
 }
 
+// How often, and for how long, a request waits for a place among the
+// connections that Python has not accepted: for 10 s at most.
+constexpr std::chrono::milliseconds kBetweenTries(10);
+constexpr int kMostTries = 1000;
+
 // Its functions run on the exchange's executor.
 class PythonRequest : public std::enable_shared_from_this<PythonRequest> {
  public:
   PythonRequest(std::shared_ptr<HttpExchange> exchange, std::string sampled)
       : exchange_(std::move(exchange)),
         socket_(exchange_->executor()),
+        timer_(exchange_->executor()),
         sampled_(std::move(sampled)) {}
 
   // Any thread may call it.
@@ -56,17 +65,37 @@ class PythonRequest : public std::enable_shared_from_this<PythonRequest> {
     exchange_->OnGone([self = shared_from_this()] {
       asio::post(self->socket_.get_executor(), [self] { self->End(); });
     });
-    asio::post(socket_.get_executor(), [self = shared_from_this(), file] {
-      if (self->exchange_ == nullptr) return;
-      self->socket_.async_connect(asio::local::stream_protocol::endpoint(file),
-                                  [self](error_code error) {
-                                    if (error) return self->Fail();
-                                    self->Send();
-                                  });
-    });
+    asio::post(socket_.get_executor(),
+               [self = shared_from_this(), file] { self->Connect(file); });
   }
 
  private:
+  void Connect(const std::string& file) {
+    if (exchange_ == nullptr) return;
+    socket_.async_connect(asio::local::stream_protocol::endpoint(file),
+                          [self = shared_from_this(), file](error_code error) {
+                            if (error == asio::error::no_buffer_space ||
+                                error == asio::error::try_again) {
+                              return self->ConnectLater(file);
+                            }
+                            if (error) return self->Fail(kStops);
+                            self->Send();
+                          });
+  }
+
+  // A socket file's listen queue that is full refuses a connection, where TCP
+  // has the client try again.
+  void ConnectLater(const std::string& file) {
+    if (++tries_ == kMostTries) {
+      return Fail("too many requests wait for Python. Try again later.");
+    }
+    error_code ignored;
+    socket_.close(ignored);
+    timer_.expires_after(kBetweenTries);
+    timer_.async_wait(
+        [self = shared_from_this(), file](error_code) { self->Connect(file); });
+  }
+
   void Send() {
     if (exchange_ == nullptr) return;
     HttpRequest& asked = exchange_->request();
@@ -101,7 +130,7 @@ class PythonRequest : public std::enable_shared_from_this<PythonRequest> {
     parser_->skip(exchange_->request().method() == http::verb::head);
     http::async_read(socket_, buffer_, *parser_,
                      [self = shared_from_this()](error_code error, size_t) {
-                       if (error) return self->Fail();
+                       if (error) return self->Fail(kStops);
                        self->Answer();
                      });
   }
@@ -129,20 +158,25 @@ class PythonRequest : public std::enable_shared_from_this<PythonRequest> {
     End();
   }
 
-  void Fail() {
+  void Fail(const char* why) {
     if (exchange_ == nullptr) return;
-    exchange_->Answer(ErrorAnswer(503, "the server is shutting down"));
+    exchange_->Answer(ErrorAnswer(503, why));
     End();
   }
 
   void End() {
     exchange_.reset();
+    timer_.cancel();
     error_code ignored;
     socket_.close(ignored);
   }
 
+  static constexpr char kStops[] = "the server is shutting down";
+
   std::shared_ptr<HttpExchange> exchange_;  // null when it has ended
   asio::local::stream_protocol::socket socket_;
+  asio::steady_timer timer_;
+  int tries_ = 0;
   const std::string sampled_;
   http::request<http::string_body> request_;
   beast::flat_buffer buffer_;

@@ -148,12 +148,17 @@ class ServedModels:
         self._models = self._library.TFMS_NewServedModels()
         self._published: dict[tuple[str, int], Mapping[str, Predictor]] = {}
 
-    def publish(self, model: str, version: int, signatures: Mapping[str, Predictor]) -> None:
-        """Answers for a version from now on; for requests without a version, the newest answers."""
-        self.withdraw(model, version)()
+    def publish(
+        self, model: str, version: int, signatures: Mapping[str, Predictor]
+    ) -> Callable[[], None]:
+        """Answers for a version from now on; for requests without a version, the newest answers.
+
+        Returns a function as `withdraw` does, of what had the same number until now.
+        """
+        replaced = self._published.pop((model, version), None)
         self._published[model, version] = dict(signatures)
         predictors = [predictor.handle() for predictor in signatures.values()]
-        self._library.TFMS_PublishModel(
+        withdrawn = self._library.TFMS_PublishModel(
             self._models,
             model.encode(),
             version,
@@ -161,6 +166,7 @@ class ServedModels:
             (ctypes.c_void_p * len(predictors))(*predictors),
             len(predictors),
         )
+        return self._when_unused(withdrawn, replaced)
 
     def withdraw(self, model: str, version: int) -> Callable[[], None]:
         """Ends that for requests that come later.
@@ -169,7 +175,9 @@ class ServedModels:
         """
         predictors = self._published.pop((model, version), None)
         withdrawn = self._library.TFMS_WithdrawModel(self._models, model.encode(), version)
+        return self._when_unused(withdrawn, predictors)
 
+    def _when_unused(self, withdrawn: int | None, predictors: Any) -> Callable[[], None]:
         def wait() -> None:
             nonlocal predictors
             if withdrawn:
@@ -205,6 +213,7 @@ def _library() -> ctypes.CDLL:
     library.TFMS_AnsweredByPredictor.argtypes = [pointer]
     library.TFMS_DeletePredictor.argtypes = [pointer]
     library.TFMS_NewServedModels.restype = pointer
+    library.TFMS_PublishModel.restype = pointer
     library.TFMS_PublishModel.argtypes = [pointer, text, number, pointer, pointer, ctypes.c_int]
     library.TFMS_WithdrawModel.restype = pointer
     library.TFMS_WithdrawModel.argtypes = [pointer, text, number]

@@ -278,6 +278,12 @@ absl::Status DivideSms(int gpu, int groups, absl::Span<const SmShare> shares) {
       partitions.status = Divide(gpu, groups, shares, &partitions);
     }
   }
+  const size_t divided = partitions.of_group.size();
+  if (partitions.status.ok() && divided != static_cast<size_t>(groups)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("GPU ", gpu, " has its SMs divided for ", divided,
+                     " stream groups already, and cannot have ", groups));
+  }
   return partitions.status;
 }
 

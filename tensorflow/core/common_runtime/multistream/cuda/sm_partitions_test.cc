@@ -159,6 +159,14 @@ TEST_F(SmPartitionsTest, ALibraryThatMakesNoStreamsIsAnError) {
               {"TF_GPU_STREAM_GROUP_SMS has no effect: libfake_driver.so"});
 }
 
+TEST_F(SmPartitionsTest, AGpuIsDividedForOneNumberOfGroups) {
+  ASSERT_TRUE(DivideSms(gpu_, 2, {{0, 0, 8}}).ok());
+  ASSERT_TRUE(DivideSms(gpu_, 2, {{0, 0, 8}}).ok());
+  ExpectError(DivideSms(gpu_, 4, {{0, 0, 8}}),
+              absl::StatusCode::kFailedPrecondition,
+              {"divided for 2 stream groups already, and cannot have 4"});
+}
+
 // Both replace the functions that make streams.
 TEST_F(SmPartitionsTest, ForeignCapturesAreIgnoredToo) {
   ASSERT_TRUE(DivideSms(gpu_, 2, {{0, 0, 8}}).ok());

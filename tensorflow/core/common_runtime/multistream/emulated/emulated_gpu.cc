@@ -123,18 +123,21 @@ bool IsKernel(const OpKernel& kernel) {
          !LaunchesNothing(kernel.type_string_view());
 }
 
-// While this object lives, no other step updates rows of a variable. A GPU adds
-// to rows atomically. TensorFlow's kernels for the CPU hold a variable's lock
-// shared, and of two that add at once one may be lost.
+// While this object lives, no other step updates rows of a variable, if
+// `kernel` does. A GPU adds to rows atomically. TensorFlow's kernels for the
+// CPU hold a variable's lock shared, and of two that add at once one may be
+// lost.
 class UpdatesOfRowsInTurn {
  public:
   explicit UpdatesOfRowsInTurn(const OpKernel& kernel) {
-    const absl::string_view op = kernel.type_string_view();
-    if (absl::StartsWith(op, "ResourceScatter") ||
-        absl::StartsWith(op, "Scatter")) {
-      static auto* mutex = new absl::Mutex;
-      lock_.emplace(mutex);
+    if (kernel.num_inputs() == 0 ||
+        !absl::StrContains(kernel.type_string_view(), "Scatter")) {
+      return;
     }
+    const DataType variable = kernel.input_type(0);
+    if (variable != DT_RESOURCE && !IsRefType(variable)) return;
+    static auto* mutex = new absl::Mutex;
+    lock_.emplace(mutex);
   }
 
  private:

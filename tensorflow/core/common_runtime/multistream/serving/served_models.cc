@@ -32,7 +32,10 @@ bool SendAnswers(int socket, size_t steps, Answers answers) {
     std::string& body = answers[i]->bytes;
     if (answers[i]->code != absl::StatusCode::kOk &&
         body.size() > kLongestMessage) {
-      body.resize(kLongestMessage);
+      size_t bytes = kLongestMessage;
+      // Not within a character of UTF-8.
+      while (bytes > 0 && (body[bytes] & 0xc0) == 0x80) --bytes;
+      body.resize(bytes);
     }
     heads[i] = {static_cast<int64_t>(answers[i]->code), body.size()};
     if (!body.empty()) parts.push_back({body.data(), body.size()});
@@ -42,12 +45,14 @@ bool SendAnswers(int socket, size_t steps, Answers answers) {
 
 }  // namespace
 
-void ServedModels::Publish(absl::string_view model, int64_t version,
-                           Signatures signatures) {
+ServedModels::Withdrawn ServedModels::Publish(absl::string_view model,
+                                              int64_t version,
+                                              Signatures signatures) {
   auto published = std::make_shared<Version>();
   published->signatures = std::move(signatures);
   absl::MutexLock lock(&mutex_);
-  models_[std::string(model)][version] = std::move(published);
+  return std::exchange(models_[std::string(model)][version],
+                       std::move(published));
 }
 
 ServedModels::Withdrawn ServedModels::Withdraw(absl::string_view model,

@@ -35,16 +35,17 @@ class ServedModels {
   // By name. A request without a name asks for "serving_default".
   using Signatures = std::map<std::string, const Predictor*, std::less<>>;
 
-  // The signatures' predictors live until the version is withdrawn, and
-  // WaitForRequests has returned. The version was not published before, or was
-  // withdrawn.
-  void Publish(absl::string_view model, int64_t version, Signatures signatures);
-
   struct Version {
     Signatures signatures;
     absl::Mutex used;  // for reading, by requests
   };
   using Withdrawn = std::shared_ptr<Version>;
+
+  // The signatures' predictors live until the version is withdrawn or replaced,
+  // and WaitForRequests has returned. Returns what the version replaces, of the
+  // same number: at each moment requests find one of the two. Null for none.
+  Withdrawn Publish(absl::string_view model, int64_t version,
+                    Signatures signatures);
 
   // Requests that come later do not find the version. Null if there is none.
   Withdrawn Withdraw(absl::string_view model, int64_t version);

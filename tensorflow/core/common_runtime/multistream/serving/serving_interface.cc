@@ -55,6 +55,11 @@ std::vector<TF_DataType> Types(const int32_t* numbers, int count) {
   return types;
 }
 
+ServedModels::Withdrawn* OrNull(ServedModels::Withdrawn withdrawn) {
+  if (withdrawn == nullptr) return nullptr;
+  return new ServedModels::Withdrawn(std::move(withdrawn));
+}
+
 }  // namespace
 }  // namespace tensorflow::multistream
 
@@ -64,6 +69,7 @@ using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
 using tensorflow::multistream::DeviceChoice;
 using tensorflow::multistream::NumpyArray;
+using tensorflow::multistream::OrNull;
 using tensorflow::multistream::PinnedGroups;
 using tensorflow::multistream::Predictor;
 using tensorflow::multistream::Python;
@@ -245,21 +251,22 @@ int TFMS_FrontFrames() { return tensorflow::multistream::kFrontFrames; }
 // Exists as long as the process: threads answer with it.
 ServedModels* TFMS_NewServedModels() { return new ServedModels; }
 
-void TFMS_PublishModel(ServedModels* models, const char* model, int64_t version,
-                       const char* const* signatures,
-                       const Predictor* const* predictors, int count) {
+// Returns what the version replaces, as TFMS_WithdrawModel does.
+ServedModels::Withdrawn* TFMS_PublishModel(ServedModels* models,
+                                           const char* model, int64_t version,
+                                           const char* const* signatures,
+                                           const Predictor* const* predictors,
+                                           int count) {
   ServedModels::Signatures published;
   for (int i = 0; i < count; ++i) published[signatures[i]] = predictors[i];
-  models->Publish(model, version, std::move(published));
+  return OrNull(models->Publish(model, version, std::move(published)));
 }
 
 // Give the result to TFMS_WaitForRequests. Null if there is no such version.
 ServedModels::Withdrawn* TFMS_WithdrawModel(ServedModels* models,
                                             const char* model,
                                             int64_t version) {
-  ServedModels::Withdrawn withdrawn = models->Withdraw(model, version);
-  if (withdrawn == nullptr) return nullptr;
-  return new ServedModels::Withdrawn(std::move(withdrawn));
+  return OrNull(models->Withdraw(model, version));
 }
 
 // Call without the GIL: waits for the requests that use the version.

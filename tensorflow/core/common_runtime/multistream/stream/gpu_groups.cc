@@ -52,6 +52,7 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
     : groups_(std::move(groups)),
       sanitizer_(NewSanitizer(size(), sanitizer)),
       steps_(size()),
+      next_pinned_(size()),
       variables_(Pointers(groups_)),
       out_of_memory_(leader()->gpu(), size()) {
   for (const auto& group : groups_) {
@@ -61,7 +62,8 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
 
 StreamGroup* GpuGroups::StartStep(absl::Span<const int> among, bool is_pinned) {
   absl::MutexLock lock(&load_mu_);
-  const size_t first = next_[is_pinned] % among.size();
+  size_t& next = is_pinned ? next_pinned_[among.front()] : next_;
+  const size_t first = next % among.size();
   size_t best = first;
   for (size_t i = 1; i < among.size(); ++i) {
     const size_t candidate = (first + i) % among.size();
@@ -69,7 +71,7 @@ StreamGroup* GpuGroups::StartStep(absl::Span<const int> among, bool is_pinned) {
       best = candidate;
     }
   }
-  if (among.size() > 1) next_[is_pinned] = best + 1;
+  if (among.size() > 1) next = best + 1;
   CountStart(among[best]);
   return group(among[best]);
 }

@@ -122,7 +122,9 @@ class GpuGroups {
   std::vector<Steps> steps_ ABSL_GUARDED_BY(load_mu_);  // of each group
   // Whose turn it is among all groups, and among those that a step is pinned
   // to.
-  size_t next_[2] ABSL_GUARDED_BY(load_mu_) = {0, 0};
+  size_t next_ ABSL_GUARDED_BY(load_mu_) = 0;
+  // Of pinned steps, by the first of the groups that they may have.
+  std::vector<size_t> next_pinned_ ABSL_GUARDED_BY(load_mu_);
   int64_t running_ ABSL_GUARDED_BY(load_mu_) = 0;
   // The maximum over the last `counted_` starts, and over the kRecentSteps
   // starts before those.

@@ -70,6 +70,17 @@ TEST_F(GpuGroupsTest, PinnedStepsLeaveTheTurnOfOthersAsItIs) {
   }
 }
 
+TEST_F(GpuGroupsTest, StepsPinnedToSomeGroupsLeaveTheTurnOfOthersAsItIs) {
+  for (int i = 0; i < 8; ++i) {
+    for (int first : {0, 2}) {
+      StreamGroup* group =
+          groups_->StartStep({first, first + 1}, /*is_pinned=*/true);
+      EXPECT_EQ(group->index(), first + i % 2);
+      groups_->EndStep(group, true);
+    }
+  }
+}
+
 TEST_F(GpuGroupsTest, StepsThatMustRunOnAGroupCountAsItsLoad) {
   for (int round = 0; round < 2; ++round) {
     groups_->StartStepOn(groups_->leader());
