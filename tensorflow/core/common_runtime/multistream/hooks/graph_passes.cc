@@ -42,13 +42,27 @@ class MoveValuesPass : public GraphOptimizationPass {
  public:
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
     if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
-      CopyConstants(options.graph->get());
+      if (options.is_function_graph) CopyConstants(options.graph->get());
       MoveShapes(options.graph->get());
       TF_RETURN_IF_ERROR(TakeIntegersOnDevice(options.graph->get()));
       MoveLoopValues(options.graph->get());
       if (ProcessOptions()->emulated_gpus > 0) {
         MoveResults(options.graph->get());
       }
+    }
+    return absl::OkStatus();
+  }
+};
+
+// A session's graph is placed before it is known what is fed, and any tensor
+// may be, also that of a constant. This pass comes later: what takes a constant
+// here does not take a fed value.
+class CopyConstantsPass : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    if (MayCapture() && !options.is_function_graph &&
+        options.graph != nullptr && *options.graph != nullptr) {
+      CopyConstants(options.graph->get());
     }
     return absl::OkStatus();
   }
@@ -89,6 +103,8 @@ class AssignFunctionGroupsPass : public GraphOptimizationPass {
   }
 };
 
+// Runs before all other passes, such as those that make XLA's clusters.
+constexpr int kFirstPhase = 0;
 // Runs after all other passes.
 constexpr int kLastPhase = 1000;
 
@@ -101,6 +117,8 @@ const bool registered = [] {
                    std::make_unique<AssignFunctionGroupsPass>());
   passes->Register(OptimizationPassRegistry::POST_PLACEMENT, kLastPhase,
                    std::make_unique<MoveValuesPass>());
+  passes->Register(OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, kFirstPhase,
+                   std::make_unique<CopyConstantsPass>());
   passes->Register(OptimizationPassRegistry::POST_PARTITIONING, kLastPhase,
                    std::make_unique<MarkPartsPass>());
   return true;
