@@ -12,6 +12,12 @@ ALL_GPUS = "all-gpus"
 _NAME = re.compile(r"/?(?:device:)?([a-z]+):([0-9]+)", re.IGNORECASE)
 
 
+def stream_groups_of(device: str) -> int:
+    """How many stream groups a device has, by its name; 1 for a CPU."""
+    kind, _, index = device.rpartition(":")
+    return tf.cuda.stream_group_count(int(index)) if kind == "/GPU" else 1
+
+
 def devices_of(given: Sequence[str]) -> list[str]:
     """The devices' names, such as /GPU:0.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from device_names import stream_groups_of
 from serving_error import invalid, not_found
 from tensor_protos import array_of
 from tensorflow.core.protobuf import meta_graph_pb2
@@ -237,8 +238,7 @@ class LoadedModel:
 
 
 def _call_on_groups(signature: Signature, number: int, device: str, arrays: Arrays) -> None:
-    kind, _, index = device.rpartition(":")
-    groups = tf.cuda.stream_group_count(int(index)) if kind == "/GPU" else 1
+    groups = stream_groups_of(device)
     if groups < 2:
         signature.call_on(number, arrays)
         return

@@ -25,7 +25,7 @@ import time
 import tensorflow as tf
 from call_queue import CallQueue
 from config_file import ConfigFile
-from device_names import devices_of
+from device_names import devices_of, stream_groups_of
 from front_models import FrontModels
 from grpc_api import GrpcServer
 from http_guard import HttpServer, url_of
@@ -134,10 +134,9 @@ async def _serve(
 def _check_groups(options: argparse.Namespace, devices: Devices) -> None:
     for name, groups in options.groups.items():
         for device in devices.names:
-            kind, _, index = device.rpartition(":")
-            if kind != "/GPU" or not tf.cuda.multi_stream_is_enabled():
+            if device.startswith("/CPU") or not tf.cuda.multi_stream_is_enabled():
                 continue  # without effect
-            count = tf.cuda.stream_group_count(int(index))
+            count = stream_groups_of(device)
             if groups[-1] >= count:
                 raise OSError(
                     f"--groups {name}: there is no stream group {groups[-1]} on {device}, which "

@@ -120,8 +120,7 @@ class GpuGroups {
 
   mutable absl::Mutex load_mu_;
   std::vector<Steps> steps_ ABSL_GUARDED_BY(load_mu_);  // of each group
-  // Whose turn it is among all groups, and among those that a step is pinned
-  // to.
+  // Whose turn it is among all groups.
   size_t next_ ABSL_GUARDED_BY(load_mu_) = 0;
   // Of pinned steps, by the first of the groups that they may have.
   std::vector<size_t> next_pinned_ ABSL_GUARDED_BY(load_mu_);
