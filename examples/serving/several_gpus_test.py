@@ -249,7 +249,7 @@ def end(*arguments):
     except SystemExit as error: return str(error.code)
 ends = [end("--model=m=/tmp", "--front=/bin/true", "--max-batch=4", "--batch-steps=3", *more)
         for more in (["--device=all-gpus"], ["--device=/GPU:1"], ["--device=/GPU:7"],
-                     ["--device=all-gpus", "--groups=m=1-2"])]
+                     ["--device=all-gpus", "--groups=m=1-2"], ["--device=/GPU:1", "--groups=m=1-2"])]
 print("SAID", json.dumps([{",".join(c) + f"#{len(c)}": said(*c) for c in cases}, made, ends]))
 """
 
@@ -287,8 +287,9 @@ def test_wrong_devices_are_named_with_what_there_is() -> None:
         "/GPU:0,/CPU:0#1": mixed,
     }
     # --batch-steps is for each GPU.
-    assert made == [[["/GPU:0", "/GPU:1"], 6], [["/GPU:1"], 3]]
+    assert made == [[["/GPU:0", "/GPU:1"], 6], [["/GPU:1"], 3], [["/GPU:1"], 3]]
     lacks = "--groups m: there is no stream group 2 on /GPU:0, which has 2"
     assert ends == [
-        f"model_server.py: {end}" for end in ("enough", "enough", unknown("/GPU:7"), lacks)
+        f"model_server.py: {end}"
+        for end in ("enough", "enough", unknown("/GPU:7"), lacks, "enough")
     ]

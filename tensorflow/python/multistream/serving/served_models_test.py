@@ -65,6 +65,25 @@ def test_strings_and_errors() -> None:
     """)
 
 
+def test_long_errors_are_cut_between_characters() -> None:
+    run("""
+        class Fails(tf.Module):
+            @tf.function(input_signature=[tf.TensorSpec([], name="x")])
+            def fails(self, x):
+                with tf.device("/CPU:0"):
+                    return {"x": tf.debugging.check_numerics(x, before + 1000 * "\u20ac")}
+        lane = Lane(models)
+        for before in ("", "x", "xx"):  # a character has three bytes
+            module = Fails()
+            served(module.fails, of=module)
+            try: error = lane(request(x=np.float32("nan")))
+            except tf.errors.InvalidArgumentError as raised: error = raised.message
+            check(1998 <= len(error.encode()) <= 2000, "bytes of a long error")
+            check(before + "\u20ac" in error, "its text")
+        lane.close()
+    """)
+
+
 def test_what_is_not_plain_is_left_to_python() -> None:
     """Other names, types, shapes and sizes; labels, filters, and bytes that are no message."""
     run("""
