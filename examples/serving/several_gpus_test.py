@@ -249,7 +249,8 @@ def end(*arguments):
     except SystemExit as error: return str(error.code)
 ends = [end("--model=m=/tmp", "--front=/bin/true", "--max-batch=4", "--batch-steps=3", *more)
         for more in (["--device=all-gpus"], ["--device=/GPU:1"], ["--device=/GPU:7"],
-                     ["--device=all-gpus", "--groups=m=1-2"], ["--device=/GPU:1", "--groups=m=1-2"])]
+                     ["--device=all-gpus", "--groups=m=1-2"],
+                     ["--device=/GPU:1", "--groups=m=1-2"])]
 print("SAID", json.dumps([{",".join(c) + f"#{len(c)}": said(*c) for c in cases}, made, ends]))
 """
 
