@@ -82,7 +82,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--batch-timeout-us", type=whole(0, 10**7), default=0, help="a call's wait [0]")
     add("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
     add("--size", choices=SIZES, default="full", help="of the models [full]")
-    add("--save", nargs=4, help=argparse.SUPPRESS)
+    add("--save", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if max(options.servers) > options.clients:
         parser.error("--servers: more than --clients leave servers without a client")
@@ -100,7 +100,7 @@ def variables_of(setup: str, groups: int) -> dict[str, str]:
     return {"TF_FORCE_GPU_ALLOW_GROWTH": "true", **inherited, "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
-def save(name: str, size: str, rows: int, folder: str) -> None:
+def save(name: str, size: str, rows: int, folder: str, served_as: str) -> None:
     """Saves a model as version 1, requests, and the bytes of their answers, one at a time."""
     import tensorflow as tf  # noqa: PLC0415
     from tensorflow_serving.apis import predict_pb2  # noqa: PLC0415
@@ -110,7 +110,7 @@ def save(name: str, size: str, rows: int, folder: str) -> None:
         signature = tf.saved_model.load(f"{folder}/model/1").signatures["serving_default"]
         for number, arrays in enumerate(inputs):
             request = predict_pb2.PredictRequest()
-            request.model_spec.name = "model"
+            request.model_spec.name = served_as
             for key, array in arrays.items():
                 request.inputs[key].CopyFrom(tf.make_tensor_proto(array))
             file = pathlib.Path(folder) / str(number)
@@ -271,15 +271,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program."""
     options = parse_arguments(arguments)
     if options.save:
-        model, size, rows, folder = options.save
-        save(model, size, int(rows), folder)
+        model, size, rows, folder, served_as = options.save
+        save(model, size, int(rows), folder, served_as)
         return 0
     print(COLUMNS, flush=True)
     status = 0
     for model in options.models:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, __file__, "--save", model, options.size]
-            command += [str(options.rows), folder]
+            command += [str(options.rows), folder, "model"]
             own = {"TF_USE_LEGACY_KERAS": "1"}  # for DeepCTR
             subprocess.run(command, env={**variables_of("stock", 1), **own}, check=True)
             for setup, servers in itertools.product(options.setups, options.servers):

@@ -49,7 +49,7 @@ _USES = {
     "node_level": _SHARED + ["capture/which", "step", "node_level/policy"],
     "cuda": _SHARED + ["capture/fuse", "capture/record", "step"],
     "emulated": _SHARED + ["capture/fuse", "capture/record", "step"],
-    "serving": ["base", "ops", "capture/which", "capture/batches", "step"],
+    "serving": ["base", "memory", "ops", "capture/which", "capture/batches", "step"],
 }
 
 def _users_of(room):

@@ -30,7 +30,7 @@ class CallsByNameTest : public CallsOfLibraryTest {
     EXPECT_EQ(*launches, 3);
     const absl::StatusOr<int> calls = IgnoreForeignCapturesIn(kLibrary, kCuda);
     ASSERT_TRUE(calls.ok()) << calls.status();
-    EXPECT_EQ(*calls, 4);
+    EXPECT_EQ(*calls, 5);
     Cuda("result") = Cuda("last_error") = 0;
     Cuda("mode") = kGlobal;
     Cuda("mode_of_call") = -1;

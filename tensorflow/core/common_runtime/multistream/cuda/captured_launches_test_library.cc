@@ -1,9 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Two libraries for captured_launches_test and sm_partitions_test: one calls
-// CUDA functions by name, the other exports fakes of them.
+// Two libraries for captured_launches_test, events_ahead_test and
+// sm_partitions_test: one calls CUDA functions by name, the other exports fakes
+// of them.
 
+#include <atomic>
 #include <cstddef>
 
 #include "third_party/gpus/cuda/include/cuda.h"
@@ -25,6 +27,11 @@ int CopyOfDriver(int value) {
 }
 int QueryOfDriver(int value) {
   return cuEventQuery(reinterpret_cast<CUevent>(static_cast<size_t>(value)));
+}
+int EventOfDriver(int flags) {
+  CUevent event = nullptr;
+  cuEventCreate(&event, flags);
+  return static_cast<int>(reinterpret_cast<size_t>(event));
 }
 int StreamOfDriver(int flags) { return cuStreamCreate(nullptr, flags); }
 int PriorityStreamOfDriver(int priority) {
@@ -78,6 +85,13 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* exchanged) {
 CUresult cuEventQuery(CUevent value) {
   given = static_cast<int>(reinterpret_cast<size_t>(value));
   mode_of_call = mode;
+  return static_cast<CUresult>(result);
+}
+// Events are numbers from 1.
+std::atomic<size_t> events_made{0};
+
+CUresult cuEventCreate(CUevent* event, unsigned int) {
+  *event = reinterpret_cast<CUevent>(++events_made);
   return static_cast<CUresult>(result);
 }
 CUresult cuStreamCreate(CUstream*, unsigned int flags) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_device.h"
+#include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
@@ -25,6 +26,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_waits.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/events_ahead.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/fused_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
@@ -160,6 +162,10 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
           static_cast<CudaGroupDevice*>(all[i].release()));
       auto* group = static_cast<CudaStreamGroup*>(specs_[i].group);
       TF_RETURN_IF_ERROR(group->Bind(device.get()));
+      if (most > 1) {
+        const auto active = Activated(device->executor());
+        MakeEventsAhead();
+      }
       group->set_executor(
           first_with.try_emplace(device->executor(), group->index())
               .first->second);

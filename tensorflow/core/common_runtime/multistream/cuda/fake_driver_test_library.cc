@@ -3,6 +3,7 @@
 // The library of fake_driver.h.
 
 #include <cstdint>
+#include <thread>
 
 #include "tensorflow/core/common_runtime/multistream/cuda/fake_driver.h"
 #include "third_party/gpus/cuda/include/cuda.h"
@@ -10,6 +11,8 @@
 namespace {
 
 FakeDriver driver;
+// Loads the library. What other threads make current is not kept.
+const std::thread::id tests_thread = std::this_thread::get_id();
 
 CUcontext Handle(intptr_t number) {
   return reinterpret_cast<CUcontext>(number);
@@ -31,6 +34,7 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext context) {
+  if (std::this_thread::get_id() != tests_thread) return CUDA_SUCCESS;
   driver.current = reinterpret_cast<intptr_t>(context);
   return CUDA_SUCCESS;
 }

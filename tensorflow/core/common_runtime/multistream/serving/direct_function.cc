@@ -19,6 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/serving/row_proofs.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
@@ -109,7 +110,10 @@ class DirectFunction::CallOnDevice : public RendezvousInterface,
     TF_RETURN_IF_ERROR(Others()->Send(key, args, value, /*is_dead=*/false));
     pending_.fetch_add(1, std::memory_order_relaxed);
     Args on_host;
-    on_host.alloc_attrs.set_on_host(true);
+    // A copy to other memory would block this thread until it ends, and with it
+    // all that needs to write the lock of the driver that it reads meanwhile
+    // (cuda/events_ahead.h).
+    on_host.alloc_attrs = PinnedMemory();
     Others()->RecvAsync(key, on_host,
                         [this, result](const absl::Status& status, const Args&,
                                        const Args&, const Tensor& copy, bool) {

@@ -1,0 +1,250 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What does a busy neighbour cost a model in a hurry, if one model server serves both?
+
+    scripts/build_front.sh
+    python -m neighbours.served --csv FILE     # in benchmarks/
+
+As neighbours.command does, but no Python runs for a call: the server answers by its front in C++,
+and a load program in C++ makes the calls. The model in a hurry is the benchmark's recommender. It
+first shows how much it can serve to 32 clients that call without a pause. Then it is called at
+random times (Poisson), at parts of this capacity: alone, and beside each neighbour, a BERT that
+clients call without a pause with few rows, or with many, whose kernels are longer. A latency counts
+from when a call was due. Every answer is compared with the model's, byte by byte.
+
+Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing, and what
+examples/serving/requirements.txt lists.
+
+Exit status: 0; 1 if an answer is wrong, a call or a process fails; 2 for a wrong argument.
+"""
+
+import argparse
+import contextlib
+import csv
+import dataclasses
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import model_server_load as server
+from bench.gpu import describe
+from programs import (
+    TIMES_MEAN_NOTHING,
+    above_zero,
+    gpus_are_emulated,
+    names_of,
+    verdict,
+    wholes,
+)
+
+_HURRY, _CLIENTS, _CONNECTIONS = "hurry", 32, 64
+_GROUPS = 8
+_PRIORITIES = {"TF_GPU_STREAM_GROUP_PRIORITIES": "0,0,0,0,-5,-5,-5,-5"}
+_FIGURES = {"p50": "p50_ms", "p99": "p99_ms", "p999": "p999_ms", "longest": "max_ms"}
+COLUMNS = (
+    *("setting", "neighbour", "load_percent", "capacity_per_second", "rate_per_second"),
+    *(f"{when}_{name}" for when in ("alone", "beside") for name in _FIGURES.values()),
+    *("p99_ratio", "neighbour_alone_per_second", "neighbour_beside_per_second", "neighbour_ratio"),
+    *("calls", "wrong", "seconds", "commit", "machine", "date"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbour:
+    """A BERT with so many rows a call, and how many clients call it."""
+
+    rows: int
+    clients: int
+
+
+_NEIGHBOURS = {"small": Neighbour(rows=0, clients=8), "large": Neighbour(rows=128, clients=2)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A way to keep the models apart."""
+
+    variables: Mapping[str, str]
+    apart: bool = True  # whether each model has stream groups of its own
+
+
+SETTINGS = {
+    "captured": Setting({}, apart=False),
+    "captured_priority": Setting(_PRIORITIES),
+    **{
+        f"captured_sms_{sms}": Setting({**_PRIORITIES, "TF_GPU_STREAM_GROUP_SMS": f"4-7:{sms}"})
+        for sms in (16, 24, 32)
+    },
+}
+
+
+class Load:
+    """Calls of a model, which begin when they are told to."""
+
+    def __init__(
+        self, address: str, folder: str, clients: int, seconds: float, rate: float = 0.0
+    ) -> None:
+        command = [server.LOAD, address, folder, clients, seconds, rate]
+        self._process = subprocess.Popen(
+            [str(word) for word in command],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def wait(self) -> None:
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != "ready\n":
+            raise RuntimeError("a load program failed; it says why above")
+
+    def begin(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def end(self) -> dict[str, Any]:
+        said = self._process.communicate()[0]
+        figures: dict[str, Any] = json.loads(said)
+        if figures["failed"]:
+            raise RuntimeError(f"{figures['failed']} calls failed, one with {figures['error']}")
+        return figures
+
+
+def measured(*loads: Load) -> list[dict[str, Any]]:
+    """What loads say that begin at the same time."""
+    for step in (Load.wait, Load.begin):
+        for load in loads:
+            step(load)
+    return [load.end() for load in loads]
+
+
+def measure(
+    address: str, folder: pathlib.Path, neighbours: Sequence[str], options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Yields a row for each neighbour and load, without what all rows have in common."""
+    seconds = options.seconds
+
+    def hurry(rate: float) -> Load:
+        clients = _CONNECTIONS if rate else _CLIENTS
+        return Load(address, str(folder / _HURRY), clients, seconds, rate)
+
+    def neighbour(name: str) -> Load:
+        return Load(address, str(folder / name), _NEIGHBOURS[name].clients, seconds)
+
+    (capacity,) = measured(hurry(0))
+    rates = {load: round(capacity["per_second"] * load / 100, 1) for load in options.loads}
+    alone = {load: measured(hurry(rate))[0] for load, rate in rates.items()}
+    for name in neighbours:
+        (by_itself,) = measured(neighbour(name))
+        for load, rate in rates.items():
+            beside, it = measured(hurry(rate), neighbour(name))
+            every = (capacity, alone[load], beside, by_itself, it)
+            yield {
+                "neighbour": name,
+                "load_percent": load,
+                "capacity_per_second": capacity["per_second"],
+                "rate_per_second": rate,
+                **{f"alone_{to}": alone[load][name] for name, to in _FIGURES.items()},
+                **{f"beside_{to}": beside[name] for name, to in _FIGURES.items()},
+                "p99_ratio": beside["p99"] / alone[load]["p99"],
+                "neighbour_alone_per_second": by_itself["per_second"],
+                "neighbour_beside_per_second": it["per_second"],
+                "neighbour_ratio": it["per_second"] / by_itself["per_second"],
+                "calls": sum(figures["calls"] for figures in every),
+                "wrong": sum(figures["wrong"] + figures["close"] for figures in every),
+            }
+
+
+def save_all(neighbours: Sequence[str], size: str, folder: pathlib.Path) -> None:
+    """Saves the models, with their calls."""
+    models = {_HURRY: ("recommender", 0), **{x: ("bert", _NEIGHBOURS[x].rows) for x in neighbours}}
+    for name, (model, rows) in models.items():
+        more = [model, size, str(rows), str(folder / name), name]
+        command = [sys.executable, server.__file__, "--save", *more]
+        subprocess.run(command, env=server.variables_of("stock", 1), check=True)
+
+
+@contextlib.contextmanager
+def serving(setting: Setting, neighbours: Sequence[str], folder: pathlib.Path) -> Iterator[str]:
+    """The address of a server of all models."""
+    command = [sys.executable, str(server.SERVER), "--port=0", "--rest-port=0"]
+    command += [f"--front={server.FRONT}", "--device=/GPU:0"]
+    for name in (_HURRY, *neighbours):
+        command.append(f"--model={name}={folder}/{name}/model")
+        if setting.apart:
+            groups = "4-7" if name == _HURRY else "0-3"
+            command.append(f"--groups={name}={groups}")
+    log = folder / "server.log"
+    variables = {**server.variables_of("front", _GROUPS), **setting.variables}
+    with log.open("w") as file:
+        more = {"env": variables, "stdout": file, "stderr": subprocess.STDOUT}
+        with server.running(command, **more) as process:
+            yield server.address_of("grpc", process, log)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m neighbours.served", description=__doc__)
+    add = parser.add_argument
+    add("--csv", required=True, help="add the rows to this file")
+    add("--settings", type=names_of(SETTINGS), default=tuple(SETTINGS), help=", ".join(SETTINGS))
+    add("--neighbours", type=names_of(_NEIGHBOURS), default=tuple(_NEIGHBOURS), help="small, large")
+    add("--loads", type=wholes(1, 100), default=(10, 30, 50), help="percent [10,30,50]")
+    add("--seconds", type=above_zero, default=5.0, help="of each measurement [5]")
+    add("--size", choices=server.SIZES, default="full", help="of the models [full]")
+    add("--commit", default="", help="the repository's, for the rows")
+    options = parser.parse_args(arguments)
+    if not server.LOAD.exists():
+        parser.error(f"{server.LOAD} is missing: scripts/build_front.sh builds it")
+    if gpus_are_emulated():
+        print(TIMES_MEAN_NOTHING, file=sys.stderr)
+    common = {
+        "seconds": options.seconds,
+        "commit": options.commit,
+        "machine": "emulated" if gpus_are_emulated() else describe()["gpu"],
+        "date": datetime.date.today().isoformat(),
+    }
+    problems: list[str] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="neighbours") as temporary,
+        open(options.csv, "a", newline="") as file,
+    ):
+        folder = pathlib.Path(temporary)
+        save_all(options.neighbours, options.size, folder)
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        for name in options.settings:
+            try:
+                with serving(SETTINGS[name], options.neighbours, folder) as address:
+                    for row in measure(address, folder, options.neighbours, options):
+                        full = {"setting": name, **row, **common}
+                        writer.writerow(
+                            {k: f"{x:.6g}" if isinstance(x, float) else x for k, x in full.items()}
+                        )
+                        file.flush()
+                        print(_said(full), flush=True)
+                        if row["wrong"]:
+                            problems.append(f"{name}: {row['wrong']} answers are wrong")
+            except RuntimeError as error:
+                problems.append(f"{name}: {error}")
+    status: int = verdict(problems)
+    return status
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['setting']} beside {row['neighbour']}, {row['load_percent']} %: p99 "
+        f"{row['alone_p99_ms']:.3f} -> {row['beside_p99_ms']:.3f} ms ({row['p99_ratio']:.2f}), "
+        f"longest {row['beside_max_ms']:.2f} ms; the neighbour {row['neighbour_ratio']:.2f} of "
+        f"{row['neighbour_alone_per_second']:.0f}/s; wrong {row['wrong']}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
