@@ -62,6 +62,6 @@ def test_a_load_that_fails_is_an_error(
         def communicate(self) -> tuple[str, None]:
             return json.dumps({"failed": failed, "error": "away"}), None
 
-    monkeypatch.setattr(served.subprocess, "Popen", Process)
+    monkeypatch.setattr("subprocess.Popen", Process)
     with pytest.raises(RuntimeError, match=message):
         served.measured(served.Load("host:1", "folder", 1, 1.0))
