@@ -147,8 +147,6 @@ class Round:
             f" {group.tensors_held} tensors after all work has ended"
             for group in left
         ]
-        if not self.place.gpu and (freed := loader.library.TFMS_EmulatedMemoryViolations()):
-            problems.append(f"memory was freed {freed} times while another group may use it")
         if reports := loader.library.TFMS_SanitizerReports():
             problems.append(f"the stream sanitizer has {reports} reports")
         return problems

@@ -184,6 +184,7 @@ def environment(settings: dict[str, str], broken: str | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     if broken in FAULTS:
         kept["TF_MULTI_STREAM_TEST_FAULTS"] = "true"
+        kept["TF_MULTI_STREAM_SANITIZER"] = "log"  # which finds them
     return {**kept, **settings}
 
 

@@ -66,7 +66,9 @@ def test_round_has_no_settings_but_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     assert found["TF_GPU_STREAM_GROUP_COUNT"] == "4"
     assert "TF_MULTI_STREAM_POLICY" not in found
     assert "PATH" in found
-    assert soak.environment({}, "drop_hold")["TF_MULTI_STREAM_TEST_FAULTS"] == "true"
+    broken = soak.environment({}, "drop_hold")
+    assert broken["TF_MULTI_STREAM_TEST_FAULTS"] == "true"
+    assert broken["TF_MULTI_STREAM_SANITIZER"] == "log"
 
 
 def test_short_soak_has_a_round_at_each_level() -> None:

@@ -10,7 +10,6 @@
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_report.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
@@ -274,10 +273,6 @@ int TFMS_InjectTestFault(int fault, int times) {
 int TFMS_LookAtEnvironmentAgain(char* message, int size) {
   const absl::Status status = tensorflow::multistream::LookAtEnvironmentAgain();
   return CopyText(std::string(status.message()), message, size);
-}
-
-int64_t TFMS_EmulatedMemoryViolations() {
-  return tensorflow::multistream::MemoryInUse::Get()->violations();
 }
 
 }  // extern "C"

@@ -34,7 +34,6 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/checked_uses.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_fusing.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/two_memories.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
@@ -94,7 +93,6 @@ class CheckedAllocator : public GroupAllocator {
   void DeallocateRaw(void* memory) override {
     if (GroupsAreOfParent()) return;
     const size_t bytes = RequestedSize(memory);
-    MemoryInUse::Get()->CheckFree(group(), memory, bytes);
     // For a large tensor, poison only both ends: as visible, and cheaper.
     constexpr size_t kSpoiled = 4096;
     char* begin = static_cast<char*>(memory);

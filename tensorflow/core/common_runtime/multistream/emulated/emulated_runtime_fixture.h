@@ -22,7 +22,6 @@
 #include "tensorflow/cc/ops/math_ops.h"
 #include "tensorflow/cc/ops/resource_variable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
@@ -120,14 +119,10 @@ class EmulatedRuntimeTest : public ::testing::Test {
     // The first session makes the devices.
     Layers(SessionOf(DenseLayers(1)).get(), Input(0));
     ASSERT_EQ(StreamStats().size(), kGroups);
-    violations_before_ = MemoryInUse::Get()->violations();
   }
 
-  // Whatever a test does, every step ends, and no memory was reused early.
-  void TearDown() override {
-    EXPECT_TRUE(AllStepsEnd());
-    EXPECT_EQ(MemoryInUse::Get()->violations(), violations_before_);
-  }
+  // Whatever a test does, every step ends.
+  void TearDown() override { EXPECT_TRUE(AllStepsEnd()); }
 
   static bool AllStepsEnd() {
     return Eventually(
@@ -148,9 +143,6 @@ class EmulatedRuntimeTest : public ::testing::Test {
     for (int i = 0; i < kGroups; ++i) counts[i] += after[i].steps_started;
     return counts;
   }
-
- private:
-  int64_t violations_before_ = 0;
 };
 
 }  // namespace tensorflow::multistream

@@ -7,14 +7,12 @@
 #include <cstring>
 #include <utility>
 
-#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
 namespace tensorflow::multistream {
 namespace {
 
 struct EmulatedEvent : public StreamEvent {
-  VectorClock known;
   int64_t enqueued = 0;
 };
 
@@ -82,23 +80,18 @@ EmulatedStreamGroup::~EmulatedStreamGroup() {
 }
 
 // Ops run on the host when they are launched, so no wait is needed for order.
-// Waits only tell MemoryInUse which memory may be freed.
+// Whether one is missing, or memory is freed too early, the sanitizer says.
 void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
-  MemoryInUse::Get()->Wait(this, MemoryInUse::Get()->Tail(other));
   NoteWaitFor(other, static_cast<EmulatedStreamGroup*>(other)->Tail());
 }
 std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
   return std::make_unique<EmulatedEvent>();
 }
 void EmulatedStreamGroup::Record(StreamEvent* event) {
-  auto* emulated = static_cast<EmulatedEvent*>(event);
-  emulated->known = MemoryInUse::Get()->Tail(this);
-  emulated->enqueued = Tail();
+  static_cast<EmulatedEvent*>(event)->enqueued = Tail();
 }
 void EmulatedStreamGroup::WaitForEvent(StreamGroup* other, StreamEvent* event) {
-  const auto* emulated = static_cast<EmulatedEvent*>(event);
-  MemoryInUse::Get()->Wait(this, emulated->known);
-  NoteWaitFor(other, emulated->enqueued);
+  NoteWaitFor(other, static_cast<EmulatedEvent*>(event)->enqueued);
 }
 
 bool EmulatedStreamGroup::IsCompleted(StreamEvent* event) {
@@ -144,11 +137,6 @@ absl::Status EmulatedStreamGroup::Synchronize() {
     }
   }
   return absl::OkStatus();
-}
-
-void EmulatedStreamGroup::NoteForeignUse(const void* address) {
-  const int64_t number = MemoryInUse::Get()->Add(this, address);
-  Enqueue([address, number] { MemoryInUse::Get()->Remove(address, number); });
 }
 
 void EmulatedStreamGroup::Pause() {

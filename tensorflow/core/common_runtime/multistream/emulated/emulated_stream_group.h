@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What does a stream of an emulated GPU do? Each group has one; tests can pause
-// it. memory_in_use.h tracks the memory that its enqueued ops still use.
+// it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
@@ -38,7 +38,6 @@ class EmulatedStreamGroup : public StreamGroup {
   void ThenExecute(std::function<void()> f) override;
   absl::Status Synchronize() override;
   void WaitForCallbacks() override { Synchronize().IgnoreError(); }
-  void NoteForeignUse(const void* address) override;
 
   // For tests: the stream stops completing work, as if an op took long. A
   // stream that waits for this one stops, too, except for its callbacks.

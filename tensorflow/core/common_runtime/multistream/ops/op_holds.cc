@@ -125,14 +125,12 @@ void OpHolds::FindForeignInputs() {
       continue;
     }
     foreign_.push_back(i);
-    op_.group->NoteForeignUse(tensor.data());
     Hold(tensor);
   }
 }
 
 void HoldIfForeign(StreamGroup* group, const Tensor& tensor, Holds* holds) {
   if (!IsForeign(group, tensor)) return;
-  group->NoteForeignUse(tensor.data());
   holds->Add(tensor);
 }
 

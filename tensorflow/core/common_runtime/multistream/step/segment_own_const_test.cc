@@ -14,7 +14,6 @@
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/cc/ops/const_op.h"
 #include "tensorflow/cc/ops/math_ops.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -46,7 +45,6 @@ class SegmentOwnConstTest : public ::testing::Test {
     SessionOf(GraphWith(0));  // makes the devices
     before_ = BytesInUse(0);
   }
-  void TearDown() override { EXPECT_EQ(MemoryInUse::Get()->violations(), 0); }
 
   // Enough steps for every group to have run one.
   void Run(Session* session, const std::string& fetch, float expected) {

@@ -117,10 +117,6 @@ class StreamGroup {
   // nullptr if TF_MULTI_STREAM_SANITIZER is off.
   Sanitizer* sanitizer() const { return sanitizer_; }
 
-  // An op of this group uses another group's memory. Emulated groups check rule
-  // 2 here.
-  virtual void NoteForeignUse(const void* address) {}
-
   // See OutOfMemory::Note.
   void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats,
                     const std::optional<AllocatorStats>& all = std::nullopt);
