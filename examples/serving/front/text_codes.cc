@@ -3,26 +3,17 @@
 
 #include "examples/serving/front/text_codes.h"
 
-#include <algorithm>
-#include <array>
+#include <absl/strings/escaping.h>
+
 #include <cstring>
 
 namespace front {
 namespace {
 
-constexpr char kDigits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-// Of each byte, its value as a digit of base64, or -1.
-constexpr std::array<int8_t, 256> DigitValues() {
-  std::array<int8_t, 256> values = {};
-  for (int8_t& value : values) value = -1;
-  for (int i = 0; i < 64; ++i) {
-    values[static_cast<uint8_t>(kDigits[i])] = static_cast<int8_t>(i);
-  }
-  return values;
+// Abseil may have a type of its own.
+absl::string_view ForAbseil(std::string_view text) {
+  return {text.data(), text.size()};
 }
-constexpr std::array<int8_t, 256> kValues = DigitValues();
 
 // Where the first byte is that is not ASCII, at `at` or later.
 size_t AfterAscii(std::string_view text, size_t at) {
@@ -64,43 +55,17 @@ bool IsUtf8(std::string_view text) {
 }
 
 std::optional<std::string> FromBase64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  size_t padding = 0;
-  while (padding < 2 && padding < text.size() &&
-         text[text.size() - 1 - padding] == '=') {
-    ++padding;
-  }
   std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  for (size_t at = 0; at < text.size(); at += 4) {
-    uint32_t group = 0;
-    for (size_t i = at; i < at + 4; ++i) {
-      const int value = i >= text.size() - padding
-                            ? 0
-                            : kValues[static_cast<uint8_t>(text[i])];
-      if (value < 0) return std::nullopt;
-      group = group << 6 | static_cast<uint32_t>(value);
-    }
-    for (const int shift : {16, 8, 0}) {
-      bytes.push_back(static_cast<char>(group >> shift));
-    }
+  // Abseil's reader takes more: other alphabets, spaces, texts without padding.
+  if (!absl::Base64Unescape(ForAbseil(text), &bytes) ||
+      absl::Base64Escape(bytes) != text) {
+    return std::nullopt;
   }
-  bytes.resize(bytes.size() - padding);
   return bytes;
 }
 
 void AppendBase64(std::string_view bytes, std::string* to) {
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    const size_t count = std::min<size_t>(bytes.size() - at, 3);
-    uint32_t group = 0;
-    for (size_t i = 0; i < 3; ++i) {
-      group =
-          group << 8 | (i < count ? static_cast<uint8_t>(bytes[at + i]) : 0);
-    }
-    for (size_t i = 0; i < 4; ++i) {
-      to->push_back(i <= count ? kDigits[group >> (18 - 6 * i) & 63] : '=');
-    }
-  }
+  to->append(absl::Base64Escape(ForAbseil(bytes)));
 }
 
 }  // namespace front
