@@ -17,7 +17,9 @@
 #include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/denormal.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/setround.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -41,8 +43,13 @@ std::unique_ptr<Thread> NewThread(std::function<void()> body) {
 #if defined(TFMS_SEARCHED)
   return search::NewThread(kName, std::move(body));
 #else
-  return std::unique_ptr<Thread>(
-      Env::Default()->StartThread(ThreadOptions(), kName, std::move(body)));
+  return std::unique_ptr<Thread>(Env::Default()->StartThread(
+      ThreadOptions(), kName, [body = std::move(body)] {
+        // As in TensorFlow's thread pools: ops of the host have the same bits.
+        const port::ScopedFlushDenormal flush;
+        const port::ScopedSetRound round(FE_TONEAREST);
+        body();
+      }));
 #endif
 }
 

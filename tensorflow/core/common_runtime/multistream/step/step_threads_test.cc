@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -28,6 +30,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/pauses.h"
+#include "tensorflow/core/platform/setround.h"
 
 namespace tensorflow::multistream {
 namespace {
@@ -75,6 +78,24 @@ int WarningsOfWaits(const std::string& log) {
 
 // The warning comes during the wait, which may last for ever. The warning comes
 // once in a process, so no earlier test's steps may wait for so long.
+// As TensorFlow's thread pools do, so that ops of the host give the same bits.
+TEST_F(StepThreadsTest, DenormalsAreZeroAndRoundingIsToNearest) {
+  const port::ScopedSetRound caller(FE_UPWARD);
+  StepThreads threads(1, 1, 1, kNever);
+  volatile float smallest = std::numeric_limits<float>::min();
+  float tenth = -1;
+  int rounding = -1;
+  absl::Notification ended;
+  threads.Schedule(group(0), [&] {
+    tenth = smallest * 0.1f;
+    rounding = std::fegetround();
+    ended.Notify();
+  });
+  ended.WaitForNotification();
+  EXPECT_EQ(tenth, 0);
+  EXPECT_EQ(rounding, FE_TONEAREST);
+}
+
 TEST_F(StepThreadsTest, AStepThatWaitsForTooLongIsSaidOnce) {
   // Some releases of TensorFlow do not use Abseil's log.
   ::testing::internal::CaptureStderr();
