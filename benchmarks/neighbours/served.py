@@ -10,7 +10,9 @@ and a load program in C++ makes the calls. The model in a hurry is the benchmark
 first shows how much it can serve to 32 clients that call without a pause. Then it is called at
 random times (Poisson), at parts of this capacity: alone, and beside each neighbour, a BERT that
 clients call without a pause with few rows, or with many, whose kernels are longer. A latency counts
-from when a call was due. Every answer is compared with the model's, byte by byte.
+from when a call was due. A row's `calls` are those of its two loads after their warm-up, the
+model's and the neighbour's. Each of their answers is compared with the model's, byte by byte; a
+wrong one ends the setting.
 
 Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing, and what
 examples/serving/requirements.txt lists.
@@ -24,6 +26,7 @@ import csv
 import dataclasses
 import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -32,6 +35,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import model_server_load as server
+from bench.fleet import clean_environment
 from bench.gpu import describe
 from programs import (
     TIMES_MEAN_NOTHING,
@@ -43,14 +47,15 @@ from programs import (
 )
 
 _HURRY, _CLIENTS, _CONNECTIONS = "hurry", 32, 64
-_GROUPS = 8
+_VARIABLES = {"TF_GPU_STREAM_GROUP_COUNT": "8", "TF_MULTI_STREAM_CAPTURE": "auto"}
+_LONGEST_SECONDS = 600
 _PRIORITIES = {"TF_GPU_STREAM_GROUP_PRIORITIES": "0,0,0,0,-5,-5,-5,-5"}
 _FIGURES = {"p50": "p50_ms", "p99": "p99_ms", "p999": "p999_ms", "longest": "max_ms"}
 COLUMNS = (
     *("setting", "neighbour", "load_percent", "capacity_per_second", "rate_per_second"),
     *(f"{when}_{name}" for when in ("alone", "beside") for name in _FIGURES.values()),
     *("p99_ratio", "neighbour_alone_per_second", "neighbour_beside_per_second", "neighbour_ratio"),
-    *("calls", "wrong", "seconds", "commit", "machine", "date"),
+    *("calls", "seconds", "commit", "machine", "date"),
 )
 
 
@@ -83,44 +88,35 @@ SETTINGS = {
 }
 
 
-class Load:
-    """Calls of a model, which begin when they are told to."""
-
-    def __init__(
-        self, address: str, folder: str, clients: int, seconds: float, rate: float = 0.0
-    ) -> None:
-        command = [server.LOAD, address, folder, clients, seconds, rate]
-        self._process = subprocess.Popen(
-            [str(word) for word in command],
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-
-    def wait(self) -> None:
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != "ready\n":
-            raise RuntimeError("a load program failed; it says why above")
-
-    def begin(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-
-    def end(self) -> dict[str, Any]:
-        said = self._process.communicate()[0]
-        figures: dict[str, Any] = json.loads(said)
+def measured(*commands: Sequence[object]) -> list[dict[str, Any]]:
+    """What load programs say that begin at the same time; raises RuntimeError if one fails."""
+    with contextlib.ExitStack() as stack:
+        loads = [
+            stack.enter_context(
+                server.running(
+                    [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            )
+            for command in commands
+        ]
+        try:
+            for load in loads:
+                assert load.stdout is not None
+                if load.stdout.readline() != "ready\n":
+                    raise ValueError("it says why above")
+            for load in loads:
+                assert load.stdin is not None
+                load.stdin.write("\n")
+                load.stdin.flush()
+            said = [json.loads(load.communicate(timeout=_LONGEST_SECONDS)[0]) for load in loads]
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise RuntimeError(f"a load program failed: {error}") from error
+    for figures in said:
         if figures["failed"]:
             raise RuntimeError(f"{figures['failed']} calls failed, one with {figures['error']}")
-        return figures
-
-
-def measured(*loads: Load) -> list[dict[str, Any]]:
-    """What loads say that begin at the same time."""
-    for step in (Load.wait, Load.begin):
-        for load in loads:
-            step(load)
-    return [load.end() for load in loads]
+        if wrong := figures["wrong"] + figures["close"]:
+            raise RuntimeError(f"{wrong} answers are wrong")
+    return said
 
 
 def measure(
@@ -129,12 +125,12 @@ def measure(
     """Yields a row for each neighbour and load, without what all rows have in common."""
     seconds = options.seconds
 
-    def hurry(rate: float) -> Load:
+    def hurry(rate: float) -> list[object]:
         clients = _CONNECTIONS if rate else _CLIENTS
-        return Load(address, str(folder / _HURRY), clients, seconds, rate)
+        return [server.LOAD, address, folder / _HURRY, clients, seconds, rate]
 
-    def neighbour(name: str) -> Load:
-        return Load(address, str(folder / name), _NEIGHBOURS[name].clients, seconds)
+    def neighbour(name: str) -> list[object]:
+        return [server.LOAD, address, folder / name, _NEIGHBOURS[name].clients, seconds]
 
     (capacity,) = measured(hurry(0))
     rates = {load: round(capacity["per_second"] * load / 100, 1) for load in options.loads}
@@ -143,7 +139,6 @@ def measure(
         (by_itself,) = measured(neighbour(name))
         for load, rate in rates.items():
             beside, it = measured(hurry(rate), neighbour(name))
-            every = (capacity, alone[load], beside, by_itself, it)
             yield {
                 "neighbour": name,
                 "load_percent": load,
@@ -155,8 +150,7 @@ def measure(
                 "neighbour_alone_per_second": by_itself["per_second"],
                 "neighbour_beside_per_second": it["per_second"],
                 "neighbour_ratio": it["per_second"] / by_itself["per_second"],
-                "calls": sum(figures["calls"] for figures in every),
-                "wrong": sum(figures["wrong"] + figures["close"] for figures in every),
+                "calls": beside["calls"] + it["calls"],
             }
 
 
@@ -180,7 +174,7 @@ def serving(setting: Setting, neighbours: Sequence[str], folder: pathlib.Path) -
             groups = "4-7" if name == _HURRY else "0-3"
             command.append(f"--groups={name}={groups}")
     log = folder / "server.log"
-    variables = {**server.variables_of("front", _GROUPS), **setting.variables}
+    variables = {**clean_environment(os.environ), **_VARIABLES, **setting.variables}
     with log.open("w") as file:
         more = {"env": variables, "stdout": file, "stderr": subprocess.STDOUT}
         with server.running(command, **more) as process:
@@ -229,8 +223,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         )
                         file.flush()
                         print(_said(full), flush=True)
-                        if row["wrong"]:
-                            problems.append(f"{name}: {row['wrong']} answers are wrong")
             except RuntimeError as error:
                 problems.append(f"{name}: {error}")
     status: int = verdict(problems)
@@ -242,7 +234,7 @@ def _said(row: Mapping[str, Any]) -> str:
         f"{row['setting']} beside {row['neighbour']}, {row['load_percent']} %: p99 "
         f"{row['alone_p99_ms']:.3f} -> {row['beside_p99_ms']:.3f} ms ({row['p99_ratio']:.2f}), "
         f"longest {row['beside_max_ms']:.2f} ms; the neighbour {row['neighbour_ratio']:.2f} of "
-        f"{row['neighbour_alone_per_second']:.0f}/s; wrong {row['wrong']}"
+        f"{row['neighbour_alone_per_second']:.0f}/s"
     )
 
 

@@ -115,7 +115,7 @@ def _draw_capture(draw: random.Random) -> dict[str, str]:
     settings = {"TF_MULTI_STREAM_CAPTURE": draw.choice(("auto", "auto", "marked"))}
     if draw.random() < 0.5:
         settings["TF_MULTI_STREAM_CAPTURE_MB"] = "1"  # so that recordings are evicted
-    if draw.random() < 0.45:
+    if draw.random() < 0.6:
         settings["TF_MULTI_STREAM_CAPTURE_PIECES"] = draw.choice(("1", "4"))
     return settings
 
@@ -142,7 +142,7 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     if number > 0 and draw.random() < 0.3:
         settings["TF_GPU_THREAD_MODE"] = draw.choice(("gpu_private", "gpu_shared"))
     # The sanitizer is slow; on a GPU only tests use it.
-    if not gpu and number > 0 and draw.random() < 0.45:
+    if not gpu and number > 0 and (draw.random() < 0.4 or number == 1):
         settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
     sms = random.Random(f"{seed}:{number}:sms")
     if groups > 1 and sms.random() < 0.3:

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/base/call_once.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
 #include "tensorflow/core/platform/errors.h"
@@ -59,11 +59,30 @@ const CallByName& EventCreation() {
   return call;
 }
 
+// In the thread's relaxed capture mode: while another thread captures in the
+// global mode, CUDA would refuse.
+CUresult MakeEvent(CUcontext context, CUevent* event) {
+  CUresult result = cuCtxSetCurrent(context);
+  if (result != CUDA_SUCCESS) return result;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  result = cuThreadExchangeStreamCaptureMode(&mode);
+  if (result != CUDA_SUCCESS) return result;
+  result = reinterpret_cast<decltype(&cuEventCreate)>(*EventCreation().stock)(
+      event, CU_EVENT_DISABLE_TIMING);
+  cuThreadExchangeStreamCaptureMode(&mode);
+  if (result != CUDA_SUCCESS) {
+    VLOG(1) << "Multi-stream: no more events are made ahead: "
+            << Checked("cuEventCreate", result);
+  }
+  return result;
+}
+
 }  // namespace
 
 EventsAhead* EventsAhead::Begin(int count, Make make) {
   auto* const events = new EventsAhead(count, std::move(make));
-  for (int i = 0; i < count && events->Add(); ++i) {
+  for (int i = 0; i < count; ++i) {
+    if (!events->Add()) return events;
   }
   std::thread([events] {
     do {
@@ -90,32 +109,55 @@ bool EventsAhead::Add() {
   return true;
 }
 
-absl::Status MakeEventsAheadFor(const std::string& library,
-                                const std::string& cuda) {
+absl::StatusOr<bool> RedirectEventCreation(const std::string& library,
+                                           const std::string& cuda) {
   TF_ASSIGN_OR_RETURN(const int calls,
                       ReplaceCalls(library, cuda, {EventCreation()}));
-  if (calls == 0) {
-    return absl::UnimplementedError(absl::StrCat(
-        library, " does not make its events by calls that can be redirected"));
-  }
+  return calls > 0;
+}
+
+absl::Status KeepEventsOfCurrentContext() {
   CUcontext context = nullptr;
   TF_RETURN_IF_ERROR(Checked("cuCtxGetCurrent", cuCtxGetCurrent(&context)));
   AllEvents* all = All();
+  {
+    absl::MutexLock lock(&all->mu);
+    if (all->by_context.find(context) != all->by_context.end()) {
+      return absl::OkStatus();
+    }
+  }
+  // Without the lock: other contexts' events are taken meanwhile.
+  EventsAhead* const events = EventsAhead::Begin(
+      kEventsAhead,
+      [context](CUevent* event) { return MakeEvent(context, event); });
   absl::MutexLock lock(&all->mu);
-  EventsAhead*& events = all->by_context[context];
-  if (events != nullptr) return absl::OkStatus();
-  events = EventsAhead::Begin(kEventsAhead, [context](CUevent* event) {
-    const CUresult result = cuCtxSetCurrent(context);
-    if (result != CUDA_SUCCESS) return result;
-    return reinterpret_cast<decltype(&cuEventCreate)>(*EventCreation().stock)(
-        event, CU_EVENT_DISABLE_TIMING);
-  });
+  all->by_context[context] = events;
   return absl::OkStatus();
 }
 
 void MakeEventsAhead() {
-  constexpr char kFramework[] = "libtensorflow_framework.so";
-  const absl::Status status = MakeEventsAheadFor(kFramework, kFramework);
+  static absl::once_flag once;
+  static auto* redirected = new absl::Status;
+  absl::call_once(once, [] {
+    constexpr char kFramework[] = "libtensorflow_framework.so";
+    bool any = false;
+    // In some releases both make events.
+    for (const char* library : {kFramework, "libtensorflow_cc.so"}) {
+      const absl::StatusOr<bool> calls =
+          RedirectEventCreation(library, kFramework);
+      if (calls.ok()) {
+        any |= *calls;
+      } else if (!absl::IsNotFound(calls.status())) {
+        redirected->Update(calls.status());
+      }
+    }
+    if (!any) {
+      redirected->Update(absl::UnimplementedError(
+          "TensorFlow does not make events by calls that can be redirected"));
+    }
+  });
+  absl::Status status = *redirected;
+  status.Update(KeepEventsOfCurrentContext());
   if (status.ok()) return;
   LOG(INFO) << "Multi-stream: events are made when they are needed, which can "
                "make a step wait for another's kernels: "

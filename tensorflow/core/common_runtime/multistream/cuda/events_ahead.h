@@ -4,12 +4,12 @@
 // How does a thread get a CUDA event without waiting for the GPU?
 //
 // cuEventCreate writes a lock of the context that launches and copies read
-// (docs/driver-locks.md). A driver call that waits for the GPU reads it until
-// the kernels before it have ended. While such calls overlap, cuEventCreate
-// waits, for hundreds of milliseconds if a neighbour's kernels are long. The
-// thread that needs an event holds locks meanwhile: TensorFlow's EventMgr makes
-// an event, under its mutex, whenever more callbacks wait for a stream than
-// ever before, and then no step of the stream group begins or ends.
+// (docs/driver-locks.md). A driver call that waits for the GPU reads that lock
+// until the kernels before the call have ended. While such calls overlap,
+// cuEventCreate waits for the kernels of a neighbour, too. TensorFlow's
+// EventMgr makes an event whenever more callbacks wait for a stream than ever
+// before, and the thread that adds the callback holds the group's launch_mu:
+// until the event is made, no captured step of the group is launched.
 //
 // So a thread of ours makes events before they are needed:
 //
@@ -32,6 +32,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
@@ -43,8 +44,8 @@ class EventsAhead {
  public:
   using Make = std::function<CUresult(CUevent*)>;
 
-  // Makes `count` events, and has a thread make one for each that is taken,
-  // until `make` fails.
+  // Makes `count` events, and has a thread make one for each that is taken. At
+  // the first failure of `make` the making ends.
   static EventsAhead* Begin(int count, Make make);
 
   // Gives the caller an event; false if there is none.
@@ -67,14 +68,16 @@ class EventsAhead {
 
 // From now on TensorFlow's events of the current CUDA context, without timing,
 // are taken from those made ahead. Further calls for the context change
-// nothing. Logs failures: then events are made when they are needed.
+// nothing. Two threads must not call it at the same time. Logs failures: then
+// events are made when they are needed.
 void MakeEventsAhead();
 
-// For tests: the same for the events that `library` makes by the function of
-// the library `cuda`. Errors are ReplaceCalls's and CUDA's; Unimplemented if
-// `library` does not call the function.
-absl::Status MakeEventsAheadFor(const std::string& library,
-                                const std::string& cuda);
+// The two halves, for tests. The first redirects `library`'s calls of the
+// function that the library `cuda` exports; returns whether there are any;
+// errors are ReplaceCalls's.
+absl::StatusOr<bool> RedirectEventCreation(const std::string& library,
+                                           const std::string& cuda);
+absl::Status KeepEventsOfCurrentContext();
 
 }  // namespace tensorflow::multistream
 

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <set>
 
 #include "absl/synchronization/notification.h"
@@ -37,50 +39,76 @@ intptr_t TakenInTheEndBy(EventsAhead* events) {
   }
 }
 
-TEST(EventsAheadTest, TakingDoesNotWaitForMaking) {
+// What `make` of a test does; its thread may outlive the test.
+struct Maker {
   absl::Notification go_on;
-  intptr_t made = 0;  // one thread after the other
-  EventsAhead* const events = EventsAhead::Begin(3, [&](CUevent* event) {
-    if (made == 3) go_on.WaitForNotification();
-    if (made == 7) return CUDA_ERROR_DEINITIALIZED;
-    *event = reinterpret_cast<CUevent>(++made);
+  absl::Notification has_failed;
+  std::atomic<int> calls{0};
+};
+
+TEST(EventsAheadTest, TakingDoesNotWaitForMaking) {
+  auto maker = std::make_shared<Maker>();
+  EventsAhead* const events = EventsAhead::Begin(3, [maker](CUevent* event) {
+    const int number = ++maker->calls;
+    if (number == 4) maker->go_on.WaitForNotification();
+    if (number == 8) {
+      maker->has_failed.Notify();
+      return CUDA_ERROR_DEINITIALIZED;
+    }
+    *event = reinterpret_cast<CUevent>(static_cast<intptr_t>(number));
     return CUDA_SUCCESS;
   });
   std::set<intptr_t> taken;
   for (int i = 0; i < 3; ++i) taken.insert(TakenBy(events));
   EXPECT_EQ(taken, std::set<intptr_t>({1, 2, 3}));
   EXPECT_EQ(TakenBy(events), 0);
-  go_on.Notify();
+  maker->go_on.Notify();
   for (int i = 0; i < 4; ++i) taken.insert(TakenInTheEndBy(events));
   EXPECT_EQ(taken, std::set<intptr_t>({1, 2, 3, 4, 5, 6, 7}));
+  maker->has_failed.WaitForNotification();
+  EXPECT_EQ(TakenBy(events), 0);
 }
 
 TEST(EventsAheadTest, NoneIsMadeAfterAFailure) {
-  EventsAhead* const events =
-      EventsAhead::Begin(3, [](CUevent*) { return CUDA_ERROR_OUT_OF_MEMORY; });
+  auto maker = std::make_shared<Maker>();
+  EventsAhead* const events = EventsAhead::Begin(3, [maker](CUevent* event) {
+    *event = reinterpret_cast<CUevent>(intptr_t{1});
+    return ++maker->calls == 1 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  });
+  absl::SleepFor(absl::Milliseconds(50));  // a thread would make some
+  EXPECT_EQ(maker->calls, 1);
   EXPECT_EQ(TakenBy(events), 0);
 }
 
 using EventsOfLibraryTest = CallsOfLibraryTest;
 
+// The fake driver numbers events from 1.
 TEST_F(EventsOfLibraryTest, ComeFromThoseOfTheContext) {
   driver.current = 1;
-  const absl::Status status = MakeEventsAheadFor(kLibrary, kCuda);
-  ASSERT_TRUE(status.ok()) << status;
-  ASSERT_TRUE(MakeEventsAheadFor(kLibrary, kCuda).ok());
-  std::set<int> taken;
-  for (int i = 0; i < 20; ++i) {
-    taken.insert(Call("EventOfDriver", CU_EVENT_DISABLE_TIMING));
+  const absl::StatusOr<bool> calls = RedirectEventCreation(kLibrary, kCuda);
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  EXPECT_TRUE(*calls);
+  for (int i = 0; i < 2; ++i) {  // the second changes nothing
+    const absl::Status status = KeepEventsOfCurrentContext();
+    ASSERT_TRUE(status.ok()) << status;
   }
-  EXPECT_EQ(taken.size(), 20);
-  EXPECT_EQ(taken.count(0), 0);
-  EXPECT_LE(*taken.rbegin(), 256 + 20);
-  // Made for the call: with timing, and in a context without such events. At
-  // most 20 are being made to replace those taken.
-  EXPECT_GT(Call("EventOfDriver", CU_EVENT_DEFAULT), 256);
+  // With timing: made for the call.
+  EXPECT_EQ(Call("EventOfDriver", CU_EVENT_DEFAULT), 257);
+  EXPECT_EQ(Call("EventOfDriver", CU_EVENT_DISABLE_TIMING), 256);
+  // Another context has none. Of the first's, two would be below 256.
   driver.current = 2;
-  EXPECT_GT(Call("EventOfDriver", CU_EVENT_DISABLE_TIMING), 256);
-  EXPECT_FALSE(MakeEventsAheadFor("libno_such_library.so", kCuda).ok());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_GT(Call("EventOfDriver", CU_EVENT_DISABLE_TIMING), 257);
+  }
+  EXPECT_FALSE(RedirectEventCreation("libno_such_library.so", kCuda).ok());
+}
+
+TEST(TensorFlowsEventsTest, AreMadeByName) {
+  constexpr char kFramework[] = "libtensorflow_framework.so";
+  const absl::StatusOr<bool> calls =
+      RedirectEventCreation(kFramework, kFramework);
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  EXPECT_TRUE(*calls);
 }
 
 }  // namespace

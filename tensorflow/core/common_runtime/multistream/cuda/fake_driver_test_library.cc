@@ -38,6 +38,9 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   driver.current = reinterpret_cast<intptr_t>(context);
   return CUDA_SUCCESS;
 }
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) {
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice) {
   if (driver.result != 0) return static_cast<CUresult>(driver.result);
   driver.current = ++driver.made;

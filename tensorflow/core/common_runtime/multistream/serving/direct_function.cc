@@ -110,9 +110,9 @@ class DirectFunction::CallOnDevice : public RendezvousInterface,
     TF_RETURN_IF_ERROR(Others()->Send(key, args, value, /*is_dead=*/false));
     pending_.fetch_add(1, std::memory_order_relaxed);
     Args on_host;
-    // A copy to other memory would block this thread until it ends, and with it
-    // all that needs to write the lock of the driver that it reads meanwhile
-    // (cuda/events_ahead.h).
+    // A copy to pageable memory blocks this thread until the copy ends. Until
+    // then the copy reads a lock of the driver, and threads that have to write
+    // the lock wait (cuda/events_ahead.h).
     on_host.alloc_attrs = PinnedMemory();
     Others()->RecvAsync(key, on_host,
                         [this, result](const absl::Status& status, const Args&,

@@ -78,6 +78,23 @@ int WarningsOfWaits(const std::string& log) {
 
 // The warning comes during the wait, which may last for ever. The warning comes
 // once in a process, so no earlier test's steps may wait for so long.
+TEST_F(StepThreadsTest, AStepThatWaitsForTooLongIsSaidOnce) {
+  // Some releases of TensorFlow do not use Abseil's log.
+  ::testing::internal::CaptureStderr();
+  {
+    absl::Notification released;
+    StepThreads threads(2, 1, 1, kNever);
+    threads.Schedule(group(2), [&] { released.WaitForNotification(); });
+    threads.Schedule(group(2), [] {});
+    while (stats(2).longest_launch_wait_micros < 1'000'000) AwaitLooks(2);
+    AwaitLooks(2);
+    EXPECT_EQ(WarningsOfWaits(::testing::internal::GetCapturedStderr()), 1);
+    ::testing::internal::CaptureStderr();
+    released.Notify();
+  }
+  EXPECT_EQ(WarningsOfWaits(::testing::internal::GetCapturedStderr()), 0);
+}
+
 // As TensorFlow's thread pools do, so that ops of the host give the same bits.
 TEST_F(StepThreadsTest, DenormalsAreZeroAndRoundingIsToNearest) {
   const port::ScopedSetRound caller(FE_UPWARD);
@@ -94,23 +111,6 @@ TEST_F(StepThreadsTest, DenormalsAreZeroAndRoundingIsToNearest) {
   ended.WaitForNotification();
   EXPECT_EQ(tenth, 0);
   EXPECT_EQ(rounding, FE_TONEAREST);
-}
-
-TEST_F(StepThreadsTest, AStepThatWaitsForTooLongIsSaidOnce) {
-  // Some releases of TensorFlow do not use Abseil's log.
-  ::testing::internal::CaptureStderr();
-  {
-    absl::Notification released;
-    StepThreads threads(2, 1, 1, kNever);
-    threads.Schedule(group(2), [&] { released.WaitForNotification(); });
-    threads.Schedule(group(2), [] {});
-    while (stats(2).longest_launch_wait_micros < 1'000'000) AwaitLooks(2);
-    AwaitLooks(2);
-    EXPECT_EQ(WarningsOfWaits(::testing::internal::GetCapturedStderr()), 1);
-    ::testing::internal::CaptureStderr();
-    released.Notify();
-  }
-  EXPECT_EQ(WarningsOfWaits(::testing::internal::GetCapturedStderr()), 0);
 }
 
 // Closures that always schedule a successor do not starve other threads'
