@@ -39,6 +39,15 @@ intptr_t TakenInTheEndBy(EventsAhead* events) {
   }
 }
 
+// First: threads that make events read what it writes.
+TEST(TensorFlowsEventsTest, AreMadeByName) {
+  constexpr char kFramework[] = "libtensorflow_framework.so";
+  const absl::StatusOr<bool> calls =
+      RedirectEventCreation(kFramework, kFramework);
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  EXPECT_TRUE(*calls);
+}
+
 // What `make` of a test does; its thread may outlive the test.
 struct Maker {
   absl::Notification go_on;
@@ -101,14 +110,6 @@ TEST_F(EventsOfLibraryTest, ComeFromThoseOfTheContext) {
     EXPECT_GT(Call("EventOfDriver", CU_EVENT_DISABLE_TIMING), 257);
   }
   EXPECT_FALSE(RedirectEventCreation("libno_such_library.so", kCuda).ok());
-}
-
-TEST(TensorFlowsEventsTest, AreMadeByName) {
-  constexpr char kFramework[] = "libtensorflow_framework.so";
-  const absl::StatusOr<bool> calls =
-      RedirectEventCreation(kFramework, kFramework);
-  ASSERT_TRUE(calls.ok()) << calls.status();
-  EXPECT_TRUE(*calls);
 }
 
 }  // namespace
