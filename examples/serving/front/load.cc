@@ -214,8 +214,8 @@ int main(int count, char** arguments) {
   load.Forget();
   printf("ready\n");
   fflush(stdout);
-  if (getchar() == EOF)
-    return 1;  // the program that started this one has ended
+  // EOF: the program that started this one has ended.
+  if (getchar() == EOF) return 1;
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::duration_cast<Clock::duration>(
                                std::chrono::duration<double>(seconds));

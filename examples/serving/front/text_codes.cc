@@ -5,6 +5,7 @@
 
 #include <absl/strings/escaping.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace front {
@@ -55,10 +56,13 @@ bool IsUtf8(std::string_view text) {
 }
 
 std::optional<std::string> FromBase64(std::string_view text) {
+  const size_t last = text.find_last_not_of('=') + 1;  // 0 if there is none
+  const size_t padding = std::min<size_t>(text.size() - last, 2);
   std::string bytes;
-  // Abseil's reader takes more: other alphabets, spaces, texts without padding.
-  if (!absl::Base64Unescape(ForAbseil(text), &bytes) ||
-      absl::Base64Escape(bytes) != text) {
+  // Abseil's reader takes more: spaces, points as padding, and texts without
+  // padding. Such texts have fewer bytes than their length says.
+  if (!absl::Base64Unescape(ForAbseil(text), &bytes) || text.size() % 4 != 0 ||
+      bytes.size() + padding != text.size() / 4 * 3) {
     return std::nullopt;
   }
   return bytes;

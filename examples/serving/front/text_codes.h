@@ -20,8 +20,7 @@ int32_t NextCharacter(std::string_view text, size_t* at);
 
 bool IsUtf8(std::string_view text);
 
-// The bytes whose base64 the text is, to its last bit; none if it is no such
-// text.
+// The bytes that base64 stands for, with all of its padding and nothing else.
 std::optional<std::string> FromBase64(std::string_view text);
 
 void AppendBase64(std::string_view bytes, std::string* to);
