@@ -183,6 +183,35 @@ def running(command: Sequence[str], **more: Any) -> Iterator[subprocess.Popen[st
             process.wait()
 
 
+def ready_loads(
+    stack: contextlib.ExitStack, commands: Sequence[Sequence[object]]
+) -> list[subprocess.Popen[str]]:
+    """Starts load programs, which end with the stack, and waits until they have warmed up."""
+    loads = [
+        stack.enter_context(
+            running([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        )
+        for command in commands
+    ]
+    for load in loads:
+        assert load.stdout is not None
+        if load.stdout.readline() != "ready\n":
+            raise RuntimeError("a load program failed; it says why above")
+    return loads
+
+
+def figures_of(loads: Sequence[subprocess.Popen[str]], seconds: float) -> list[dict[str, Any]]:
+    """Has load programs measure, all at the same time, for so long; returns what they say."""
+    try:
+        for load in loads:
+            assert load.stdin is not None
+            load.stdin.write("\n")
+            load.stdin.flush()
+        return [json.loads(load.communicate(timeout=seconds + 120)[0]) for load in loads]
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise RuntimeError(f"a load program failed: {error}") from error
+
+
 def load_servers(
     options: argparse.Namespace, addresses: Sequence[str], servers: Sequence[int], folder: str
 ) -> str:
@@ -190,20 +219,10 @@ def load_servers(
     each = str(options.clients // len(servers))
     rate = options.rate / len(servers)
     with contextlib.ExitStack() as stack:
-        loads = [
-            stack.enter_context(
-                running(
-                    [str(LOAD), address, folder, each, str(options.seconds), str(rate)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                )
-            )
-            for address in addresses
-        ]
-        for load in loads:
-            assert load.stdout is not None
-            if load.stdout.readline() != "ready\n":
-                raise RuntimeError("a load program failed; it says why above")
+        loads = ready_loads(
+            stack,
+            [[LOAD, address, folder, each, options.seconds, rate] for address in addresses],
+        )
         cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
         gpu = None
         with contextlib.suppress(OSError):
@@ -214,17 +233,12 @@ def load_servers(
                     stderr=subprocess.DEVNULL,
                 )
             )
-        for load in loads:
-            assert load.stdin is not None
-            load.stdin.write("\n")
-            load.stdin.flush()
-        said = [load.communicate(timeout=options.seconds + 120)[0] for load in loads]
+        found = figures_of(loads, options.seconds)
         cpu = sum(map(cpu_seconds, servers)) - cpu
         cores = (core_seconds() - cores) / (time.monotonic() - start)
     samples: list[int] = []
     if gpu is not None:
         samples = [int(word) for word in gpu.communicate()[0].split() if word.isdigit()]
-    found = [json.loads(line) for line in said]
     calls, failed = (sum(figures[what] for figures in found) for what in ("calls", "failed"))
     if failed:
         raise RuntimeError(f"{failed} of {calls} calls failed, the last with {found[0]['error']}")

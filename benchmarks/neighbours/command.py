@@ -208,12 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     if gpus_are_emulated():
         print(TIMES_MEAN_NOTHING, file=sys.stderr)
-    common = {
-        "seconds": options.seconds,
-        "commit": options.commit or _commit(),
-        "machine": "emulated" if gpus_are_emulated() else describe()["gpu"],
-        "date": datetime.date.today().isoformat(),
-    }
+    common = common_columns(options)
     problems: list[str] = []
     print(" ".join(f"{title:>{width}}" for _, title, width in _TABLE), flush=True)
     with tempfile.TemporaryDirectory(prefix="neighbours") as folder:
@@ -225,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         full = {"setting": name, **row, **common}
                         problems += _problems(full)
                         print(_line(full), flush=True)
-                        _append(options.csv, full)
+                        append(options.csv, COLUMNS, full)
                 except WorkerError as error:
                     problems.append(f"{name}: {error}")
                 tenants.stop()
@@ -288,14 +283,24 @@ def _said(value: Any) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _append(path: str, row: Mapping[str, Any]) -> None:
+def append(path: str, columns: Sequence[str], row: Mapping[str, Any]) -> None:
     """Adds a row to the file, with a header if it is new."""
-    rounded = {name: f"{x:.6g}" if isinstance(x := row[name], float) else x for name in COLUMNS}
+    rounded = {name: f"{x:.6g}" if isinstance(x := row[name], float) else x for name in columns}
     with open(path, "a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         if file.tell() == 0:
             writer.writeheader()
         writer.writerow(rounded)
+
+
+def common_columns(options: argparse.Namespace) -> dict[str, Any]:
+    """What all rows have in common."""
+    return {
+        "seconds": options.seconds,
+        "commit": options.commit or _commit(),
+        "machine": "emulated" if gpus_are_emulated() else describe()["gpu"],
+        "date": datetime.date.today().isoformat(),
+    }
 
 
 def _commit() -> str:

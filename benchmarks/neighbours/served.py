@@ -22,10 +22,7 @@ Exit status: 0; 1 if an answer is wrong, a call or a process fails; 2 for a wron
 
 import argparse
 import contextlib
-import csv
 import dataclasses
-import datetime
-import json
 import os
 import pathlib
 import subprocess
@@ -36,20 +33,12 @@ from typing import Any
 
 import model_server_load as server
 from bench.fleet import clean_environment
-from bench.gpu import describe
-from programs import (
-    TIMES_MEAN_NOTHING,
-    above_zero,
-    gpus_are_emulated,
-    names_of,
-    verdict,
-    wholes,
-)
+from programs import TIMES_MEAN_NOTHING, above_zero, gpus_are_emulated, names_of, verdict, wholes
+
+from neighbours import settings
+from neighbours.command import append, common_columns
 
 _HURRY, _CLIENTS, _CONNECTIONS = "hurry", 32, 64
-_VARIABLES = {"TF_GPU_STREAM_GROUP_COUNT": "8", "TF_MULTI_STREAM_CAPTURE": "auto"}
-_LONGEST_SECONDS = 600
-_PRIORITIES = {"TF_GPU_STREAM_GROUP_PRIORITIES": "0,0,0,0,-5,-5,-5,-5"}
 _FIGURES = {"p50": "p50_ms", "p99": "p99_ms", "p999": "p999_ms", "longest": "max_ms"}
 COLUMNS = (
     *("setting", "neighbour", "load_percent", "capacity_per_second", "rate_per_second"),
@@ -70,47 +59,16 @@ class Neighbour:
 _NEIGHBOURS = {"small": Neighbour(rows=0, clients=8), "large": Neighbour(rows=128, clients=2)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """A way to keep the models apart."""
-
-    variables: Mapping[str, str]
-    apart: bool = True  # whether each model has stream groups of its own
-
-
 SETTINGS = {
-    "captured": Setting({}, apart=False),
-    "captured_priority": Setting(_PRIORITIES),
-    **{
-        f"captured_sms_{sms}": Setting({**_PRIORITIES, "TF_GPU_STREAM_GROUP_SMS": f"4-7:{sms}"})
-        for sms in (16, 24, 32)
-    },
+    name: setting for name, setting in settings.SETTINGS.items() if name.startswith("captured")
 }
 
 
-def measured(*commands: Sequence[object]) -> list[dict[str, Any]]:
+def measured(seconds: float, *commands: Sequence[object]) -> list[dict[str, Any]]:
     """What load programs say that begin at the same time; raises RuntimeError if one fails."""
     with contextlib.ExitStack() as stack:
-        loads = [
-            stack.enter_context(
-                server.running(
-                    [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-                )
-            )
-            for command in commands
-        ]
-        try:
-            for load in loads:
-                assert load.stdout is not None
-                if load.stdout.readline() != "ready\n":
-                    raise ValueError("it says why above")
-            for load in loads:
-                assert load.stdin is not None
-                load.stdin.write("\n")
-                load.stdin.flush()
-            said = [json.loads(load.communicate(timeout=_LONGEST_SECONDS)[0]) for load in loads]
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            raise RuntimeError(f"a load program failed: {error}") from error
+        loads = server.ready_loads(stack, commands)
+        said: list[dict[str, Any]] = server.figures_of(loads, seconds)
     for figures in said:
         if figures["failed"]:
             raise RuntimeError(f"{figures['failed']} calls failed, one with {figures['error']}")
@@ -132,13 +90,13 @@ def measure(
     def neighbour(name: str) -> list[object]:
         return [server.LOAD, address, folder / name, _NEIGHBOURS[name].clients, seconds]
 
-    (capacity,) = measured(hurry(0))
+    (capacity,) = measured(seconds, hurry(0))
     rates = {load: round(capacity["per_second"] * load / 100, 1) for load in options.loads}
-    alone = {load: measured(hurry(rate))[0] for load, rate in rates.items()}
+    alone = {load: measured(seconds, hurry(rate))[0] for load, rate in rates.items()}
     for name in neighbours:
-        (by_itself,) = measured(neighbour(name))
+        (by_itself,) = measured(seconds, neighbour(name))
         for load, rate in rates.items():
-            beside, it = measured(hurry(rate), neighbour(name))
+            beside, it = measured(seconds, hurry(rate), neighbour(name))
             yield {
                 "neighbour": name,
                 "load_percent": load,
@@ -164,17 +122,19 @@ def save_all(neighbours: Sequence[str], size: str, folder: pathlib.Path) -> None
 
 
 @contextlib.contextmanager
-def serving(setting: Setting, neighbours: Sequence[str], folder: pathlib.Path) -> Iterator[str]:
+def serving(
+    setting: settings.Setting, neighbours: Sequence[str], folder: pathlib.Path
+) -> Iterator[str]:
     """The address of a server of all models."""
     command = [sys.executable, str(server.SERVER), "--port=0", "--rest-port=0"]
     command += [f"--front={server.FRONT}", "--device=/GPU:0"]
     for name in (_HURRY, *neighbours):
         command.append(f"--model={name}={folder}/{name}/model")
-        if setting.apart:
-            groups = "4-7" if name == _HURRY else "0-3"
-            command.append(f"--groups={name}={groups}")
+        groups = setting.hurry_groups if name == _HURRY else setting.neighbour_groups
+        if groups:
+            command.append(f"--groups={name}={groups[0]}-{groups[-1]}")
     log = folder / "server.log"
-    variables = {**clean_environment(os.environ), **_VARIABLES, **setting.variables}
+    variables = {**clean_environment(os.environ), **setting.variables}
     with log.open("w") as file:
         more = {"env": variables, "stdout": file, "stderr": subprocess.STDOUT}
         with server.running(command, **more) as process:
@@ -197,31 +157,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{server.LOAD} is missing: scripts/build_front.sh builds it")
     if gpus_are_emulated():
         print(TIMES_MEAN_NOTHING, file=sys.stderr)
-    common = {
-        "seconds": options.seconds,
-        "commit": options.commit,
-        "machine": "emulated" if gpus_are_emulated() else describe()["gpu"],
-        "date": datetime.date.today().isoformat(),
-    }
+    common = common_columns(options)
     problems: list[str] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="neighbours") as temporary,
-        open(options.csv, "a", newline="") as file,
-    ):
+    with tempfile.TemporaryDirectory(prefix="neighbours") as temporary:
         folder = pathlib.Path(temporary)
         save_all(options.neighbours, options.size, folder)
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if file.tell() == 0:
-            writer.writeheader()
         for name in options.settings:
             try:
                 with serving(SETTINGS[name], options.neighbours, folder) as address:
                     for row in measure(address, folder, options.neighbours, options):
                         full = {"setting": name, **row, **common}
-                        writer.writerow(
-                            {k: f"{x:.6g}" if isinstance(x, float) else x for k, x in full.items()}
-                        )
-                        file.flush()
+                        append(options.csv, COLUMNS, full)
                         print(_said(full), flush=True)
             except RuntimeError as error:
                 problems.append(f"{name}: {error}")

@@ -51,8 +51,8 @@ def test_a_served_model_is_measured_alone_and_beside_a_neighbour(tmp_path: pathl
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        ("", "a load program failed: it says why above"),
-        ("echo is ready", "a load program failed: it says why above"),
+        ("", "a load program failed; it says why above"),
+        ("echo is ready", "a load program failed; it says why above"),
     ],
 )
 def test_a_load_that_fails_ends_the_other(
@@ -60,7 +60,7 @@ def test_a_load_that_fails_ends_the_other(
 ) -> None:
     other = ["sh", "-c", f"echo $$ > {tmp_path}/pid; echo ready; exec sleep 600"]
     with pytest.raises(RuntimeError, match=message):
-        served.measured(other, ["sh", "-c", program])
+        served.measured(1, other, ["sh", "-c", program])
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
@@ -75,9 +75,9 @@ def test_a_load_that_fails_ends_the_other(
 def test_failed_calls_and_wrong_answers_are_errors(figures: dict[str, Any], message: str) -> None:
     program = f"echo ready; read line; echo '{json.dumps(figures)}'"
     with pytest.raises(RuntimeError, match=message):
-        served.measured(["sh", "-c", program])
+        served.measured(1, ["sh", "-c", program])
 
 
 def test_what_is_no_json_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="a load program failed: Expecting value"):
-        served.measured(["sh", "-c", "echo ready; read line; echo no"])
+        served.measured(1, ["sh", "-c", "echo ready; read line; echo no"])
