@@ -177,7 +177,8 @@ class Server:
         log.touch()
         started = log.with_suffix(".pid")
         code = f"""
-import os, pathlib
+import faulthandler, os, pathlib, signal
+faulthandler.register(signal.SIGUSR1)
 file = os.open({str(log)!r}, os.O_WRONLY | os.O_APPEND)
 os.dup2(file, 1), os.dup2(file, 2)
 pathlib.Path({str(started)!r}).write_text(f"{{os.getpid()}}.")
@@ -220,8 +221,23 @@ model_server.main()
 
     def predict(self, x: Any, **options: Any) -> Any:
         """The answer to a call of the default signature."""
-        response = self.predictions.Predict(request(x=x), timeout=20, **options)
+        before = self._cpu_seconds()
+        try:
+            response = self.predictions.Predict(request(x=x), timeout=20, **options)
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise
+            used = self._cpu_seconds() - before
+            os.kill(self.pid, signal.SIGUSR1)
+            until(lambda: "most recent call first" in self.text())
+            raise AssertionError(
+                f"no answer in 20 s; the server used {used:.1f} s of CPU time: {self.text()}"
+            ) from error
         return tf.make_ndarray(response.outputs["y"])
+
+    def _cpu_seconds(self) -> float:
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def rest(self, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and body of a request by HTTP."""
