@@ -298,7 +298,9 @@ model_server.main()
     def kill(self) -> None:
         """Ends it as a crash does."""
         if not self.has_ended():
-            os.kill(self.pid, signal.SIGKILL)
+            # It may end here; `has_ended` says so a little later.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         self.status()
 
 
