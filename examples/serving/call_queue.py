@@ -91,7 +91,10 @@ class CallQueue:
             with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
                 loop.call_soon_threadsafe(_wake, wake)
 
-        future = self._executor.submit(self._work, work, manager, deadline)
+        # The executor keeps what it is given until a thread is free, also of a call that is
+        # cancelled. The work has the request: it is taken out before.
+        held = [work]
+        future = self._executor.submit(self._work, held, manager, deadline)
         future.add_done_callback(end)
         try:
             await asyncio.wait({wake}, timeout=deadline - time.monotonic())
@@ -103,7 +106,9 @@ class CallQueue:
                 raise _deadline_is_up("the call was running: its step was cancelled")
             raise _deadline_is_up("the call was waiting for a thread: it was not run")
         finally:
-            if not future.done() and not future.cancel():
+            if future.cancel():
+                held.clear()
+            elif not future.done():
                 manager.start_cancel()
 
     async def close(self, patience: float) -> bool:
@@ -126,13 +131,13 @@ class CallQueue:
                 f"{self._most_waiting} may wait (--queue). Try again later.",
             )
 
-    def _work(self, work: Callable[[], _T], manager: Any, deadline: float) -> _T:
+    def _work(self, held: list[Callable[[], _T]], manager: Any, deadline: float) -> _T:
         self._running.add(manager)
         _of_thread.manager = manager
         try:
             if time.monotonic() >= deadline:
                 raise _deadline_is_up("the call was waiting for a thread: it was not run")
-            return work()
+            return held.pop()()
         except BaseException as error:
             # Or the frames that the error went through would keep the arrays of the call.
             traceback.clear_frames(error.__traceback__)

@@ -37,6 +37,7 @@ BODIES: tuple[Any, ...] = (
     {"instances": ["a", {"b64": "aaaa"}], "signature_name": "text"},
     {"inputs": 3, "signature_name": "slow"},
     {"inputs": [[1e39] * 8]},
+    {"instances": [ROW, ROW], "signature_name": "total"},
 )
 PATHS = (
     *(f"/v1/models/{path}:predict" for path in ("toy", "other", "nobody", "toy/versions/1")),
@@ -287,6 +288,18 @@ def test_client_that_goes_cancels_its_call(front_server: Server) -> None:
     connection.close()
     until(lambda: front_server.calls("Predict", "CANCELLED") == before + 1)
     until(front_server.idle)
+
+
+def test_answer_that_json_cannot_have_counts_as_an_error(without_python: Server) -> None:
+    server, statuses = without_python, ("OK", "INVALID_ARGUMENT")
+    before = [server.calls("Predict", status) for status in statuses]
+    body = {"instances": [ROW], "signature_name": "total"}
+    status, found = server.rest(REST_PREDICT, body)
+    assert status == 400 and "no rows in common" in found["error"]
+    body = {"inputs": [ROW], "signature_name": "total"}
+    assert server.rest(REST_PREDICT, body)[0] == 200
+    after = [server.calls("Predict", status) for status in statuses]
+    assert after == [n + 1 for n in before]
 
 
 def test_only_the_front_says_which_calls_are_logged(

@@ -3,6 +3,7 @@
 """The front and the server live and end together, and count each call once."""
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import signal
@@ -19,7 +20,18 @@ import server_options
 from broken_clients_test import BEGIN, DATA, HEADERS, RESET, frame, headers, send
 from grpc_front import Front
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from serving_kit import FRONT, OF_BATCHES, PREDICT, Saved, Server, failure, request, slow, until
+from serving_kit import (
+    FRONT,
+    OF_BATCHES,
+    PREDICT,
+    REST_PREDICT,
+    Saved,
+    Server,
+    failure,
+    request,
+    slow,
+    until,
+)
 from tensorflow.python.multistream.serving.served_models import ServedModels
 
 
@@ -149,6 +161,37 @@ def test_what_is_compressed_is_bounded_before_it_is_there(front_server: Server) 
     code, text = failure(lambda: method(zeros, timeout=60, compression=grpc.Compression.Gzip))
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "--max-request-mb" in text
     assert most_memory_of(front_of(server)) < before + (200 << 20)
+
+
+def test_bodies_of_clients_that_are_gone_are_bounded(
+    front_greedy_server: Server, saved: Saved
+) -> None:
+    """Large bodies wait for a thread that reads their JSON, and that takes its time."""
+    server = front_greedy_server
+    # Just above the middle of two doubles: its last digit decides.
+    number = f"1.00000000000000011102230246251565404236316680908203125{0:0900}1"
+    row = f"[{','.join([number] * 8)}]"
+    body = f'{{"instances": [{",".join([row] * 1000)}]}}'
+    head = f"POST {REST_PREDICT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    data = f"{head}{body}".encode()
+    port, before = ("127.0.0.1", server.rest_port), most_memory_of(front_of(server))
+
+    def send_and_go(_: int) -> None:
+        # What is too much is refused, and the connection is closed.
+        with contextlib.suppress(OSError), socket.create_connection(port, timeout=20) as client:
+            client.sendall(data)
+
+    def is_answered() -> bool:
+        with contextlib.suppress(OSError):
+            return bool(server.rest(REST_PREDICT, body.encode())[0] == 200)
+        return False
+
+    with concurrent.futures.ThreadPoolExecutor(6) as clients:
+        list(clients.map(send_and_go, range(300)))  # 2.3 GB
+    until(is_answered)  # by now the front has read them
+    # Of the bodies 16 times 8 MiB, in buffers of up to twice their bytes.
+    assert most_memory_of(front_of(server)) < before + (500 << 20)
+    saved.check(server, 1)
 
 
 def test_streams_of_one_client_keep_nobody_from_python(front_server: Server, saved: Saved) -> None:

@@ -11,14 +11,18 @@ import re
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
 from call_queue import CallQueue
+from grpc_guard import RefuseBrokenMessages
 from predict_calls import Calls
+from request_memory import RequestMemory
 from server_metrics import ServerMetrics
 from serving_error import ServingError, invalid
 from serving_kit import MOST_MB, PREDICT, REST_PREDICT, Saved, Server, failure, request
@@ -160,6 +164,68 @@ def test_call_that_fails_leaves_no_garbage() -> None:
         assert left[0]() is None
     finally:
         gc.enable()
+
+
+def test_call_that_is_not_run_leaves_no_request() -> None:
+    """Its request would stay until a thread is free."""
+    queue, free = CallQueue(1, 1), threading.Event()
+    left: list[Any] = []
+
+    def work() -> Callable[[], Any]:
+        array = np.ones([8])
+        left.append(weakref.ref(array))
+        return lambda: array
+
+    async def call() -> None:
+        busy = asyncio.ensure_future(queue.run(free.wait, time.monotonic() + 60))
+        await asyncio.sleep(0)
+        with pytest.raises(ServingError, match="it was not run"):
+            await queue.run(work(), time.monotonic() + 0.01)
+        cancelled = asyncio.ensure_future(queue.run(work(), time.monotonic() + 60))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait({cancelled})
+        del cancelled
+        gc.collect()
+        assert [found() is None for found in left] == [True, True]
+        free.set()
+        await busy
+
+    try:
+        asyncio.run(call())
+    finally:
+        free.set()
+
+
+def test_large_message_of_a_call_that_is_cancelled_is_not_kept() -> None:
+    """Nor while all threads that walk through such messages are busy."""
+    guard = RefuseBrokenMessages(lambda method, status: None, MOST, RequestMemory(MOST))
+    method = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+
+    async def found(_: Any) -> Any:
+        return method
+
+    async def call(free: threading.Event) -> None:
+        details, context = mock.Mock(method=PREDICT), mock.Mock()
+        answer = (await guard.intercept_service(found, details)).unary_unary
+        busy = [guard._threads.submit(free.wait) for _ in range(2)]
+        data = np.zeros([1 << 17], np.uint8)
+        left = weakref.ref(data)
+        cancelled = asyncio.ensure_future(answer(data, context))
+        await asyncio.sleep(0)
+        del data
+        cancelled.cancel()
+        await asyncio.wait({cancelled})
+        del cancelled
+        gc.collect()
+        assert left() is None
+        assert not any(thread.done() for thread in busy)
+
+    free = threading.Event()
+    try:
+        asyncio.run(call(free))
+    finally:
+        free.set()
 
 
 def test_others_are_answered_while_a_large_request_is_handled(

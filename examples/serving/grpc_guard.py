@@ -132,7 +132,8 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
             except DecodeError:
                 raise invalid(f"the request of {method} is not a message.") from None
 
-        def parsed_large(data: bytes) -> Any:
+        def parsed_large(held: list[bytes]) -> Any:
+            data = held.pop()
             _Walk(data, self._most_bytes).through(0, len(data), _REQUESTS[method])
             return parsed(data)
 
@@ -141,8 +142,14 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
                 return parsed(data)
             if method not in _REQUESTS:
                 raise too_large(f"the request of {method} has {len(data)} bytes, above {_SMALL}.")
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, parsed_large, data)
+            # The executor keeps what it is given until a thread is free (call_queue.py).
+            held = [data]
+            future = self._threads.submit(parsed_large, held)
+            try:
+                return await asyncio.wrap_future(future)
+            finally:
+                if future.cancel():
+                    held.clear()
 
         async def answer(data: bytes, context: Any) -> Any:
             call = object()

@@ -17,6 +17,8 @@ NAME_SAYS = "a name has 1 to 100 letters, digits, '_', '.' and '-'"
 NO_CUSTOM_CONFIG = "custom_model_config is not supported; list the models in model_config_list."
 
 
+# A version is an int64 in all APIs, as in TensorFlow Serving.
+MOST_VERSION = (1 << 63) - 1
 _LOG_TYPE = "file"
 
 

@@ -5,6 +5,7 @@
 
 import dataclasses
 import enum
+import functools
 import gc
 import logging
 import pathlib
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import grpc
-from model_config import ModelConfig
+from model_config import MOST_VERSION, ModelConfig
 from serving_error import ServingError, invalid, not_found
 from tensorflow.python.multistream.serving.served_models import ServedModels
 
@@ -332,15 +333,24 @@ def _unavailable(config: ModelConfig, found: list[int], versions: list[Version])
 
 def _numbers_in(folder: pathlib.Path) -> list[int]:
     try:
-        return [
-            int(path.name)
-            for path in folder.iterdir()
-            # As 007 is not the folder of version 7, which would be looked for in vain.
-            if path.name.isascii() and path.name.isdigit() and str(int(path.name)) == path.name
-            if (path / "saved_model.pb").exists() or (path / "saved_model.pbtxt").exists()
-        ]
+        return [int(path.name) for path in folder.iterdir() if _is_version(path)]
     except FileNotFoundError:
         return []
+
+
+def _is_version(path: pathlib.Path) -> bool:
+    # As 007 is not the folder of version 7, which would be looked for in vain.
+    if not (path.name.isascii() and path.name.isdigit() and str(int(path.name)) == path.name):
+        return False
+    if int(path.name) > MOST_VERSION:
+        _say_ignored(path)
+        return False
+    return (path / "saved_model.pb").exists() or (path / "saved_model.pbtxt").exists()
+
+
+@functools.cache  # once: folders are looked at again and again
+def _say_ignored(path: pathlib.Path) -> None:
+    logging.warning("%s is no version, whose number is at most %d", path, MOST_VERSION)
 
 
 def looks_of(folder: pathlib.Path) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import grpc
 from call_queue import CallQueue
 from loaded_model import Arrays, LoadedModel, Signature
-from model_config import LogConfig, ModelConfig
+from model_config import MOST_VERSION, LogConfig, ModelConfig
 from model_versions import Version
 from models import Models
 from request_log import Entry, Messages, RequestLog, size_of
@@ -231,6 +231,8 @@ def version_number(text: str) -> int | None:
     """The version that a text names, None for none; ServingError if it is not a number."""
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise not_found(f"version {text[:50]!r} is not a number.")
-    return int(text)
+    digits = text.lstrip("0") or "0"
+    is_number = text.isascii() and text.isdigit() and len(digits) < 20
+    if not is_number or int(digits) > MOST_VERSION:
+        raise not_found(f"version {text[:50]!r} is not a number. It may be 0 to {MOST_VERSION}.")
+    return int(digits)

@@ -232,7 +232,7 @@ def test_metadata_and_status(server: Server) -> None:
     found = server.predictions.GetModelMetadata(asked, timeout=20)
     signatures = get_model_metadata_pb2.SignatureDefMap()
     assert found.metadata["signature_def"].Unpack(signatures)
-    names = "echo echo_typed pair serving_default slow text"
+    names = "echo echo_typed pair serving_default slow text total"
     assert sorted(signatures.signature_def) == names.split()
     assert found.model_spec.version.value == 1
     _, answer = server.rest("/v1/models/other/metadata")

@@ -83,6 +83,11 @@ class Model(tf.Module):
         """Takes and gives two tensors."""
         return {"sum": tf.reduce_sum(a, 1) + tf.cast(b, tf.float32), "twice": 2 * b}
 
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
+    def total(self, x: Any) -> Any:
+        """Gives sums of rows, and one that is of no row."""
+        return {"rows": tf.reduce_sum(x, 1), "all": tf.reduce_sum(x)}
+
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def text(self, s: Any) -> Any:
         """Takes and gives strings."""
@@ -100,7 +105,7 @@ def save_models(folder: str) -> None:
     answers = {"x": x}
     for version in (1, 2):
         model = Model(version)
-        names = ("serving_default", "slow", "pair", "text")
+        names = ("serving_default", "slow", "pair", "total", "text")
         with tf.device("/GPU:0"):
             signatures = {name: getattr(model, name) for name in names}
             specs = {x.name: tf.TensorSpec([None], x) for x in ECHOED}

@@ -19,7 +19,7 @@ import tensorflow as tf
 from call_queue import CallQueue
 from kserve_messages import MESSAGES, SERVICE
 from loaded_model import LoadedModel
-from model_config import ModelConfig
+from model_config import MOST_VERSION, ModelConfig
 from model_versions import Model, State
 from server_metrics import ServerMetrics
 from serving_error import ServingError
@@ -208,6 +208,42 @@ def test_dropped_model_leaves_nothing_behind(saved: Saved, lock_free: bool) -> N
     del model
     gc.collect()
     assert [found() for found in kept] == [None, None]
+
+
+def test_folder_whose_number_is_no_int64_is_ignored_and_said_once(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in (1, MOST_VERSION, MOST_VERSION + 1, 20261130123456789012):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "saved_model.pb").touch()
+    loaded = types.SimpleNamespace(signatures={})
+    model = Model(ModelConfig("toy", tmp_path, latest=None), lambda name, folder: loaded)
+    for _ in range(3):
+        model.poll()
+    assert model.served() == [1, MOST_VERSION]
+    said = sorted(record.getMessage() for record in caplog.records if "is no version" in record.msg)
+    assert len(said) == 2 and f"{tmp_path / str(MOST_VERSION + 1)} is no version" in said[1]
+
+
+@pytest.mark.parametrize("options", [(), (f"--front={FRONT}",)], ids=["", "front"])
+def test_largest_version_is_served_by_each_api(
+    saved: Saved, serve: Any, tmp_path: pathlib.Path, options: tuple[str, ...]
+) -> None:
+    saved.copy(tmp_path / "toy", 2, first=MOST_VERSION)
+    with serve(*options) as server:
+        saved.check(server, 2)
+        asked = request(x=saved.x)
+        asked.model_spec.version.value = MOST_VERSION
+        answer = server.predictions.Predict(asked, timeout=20)
+        assert answer.model_spec.version.value == MOST_VERSION
+        assert state(server, MOST_VERSION) == State.AVAILABLE
+        body = {"instances": saved.x.tolist()}
+        for number in (f"{MOST_VERSION}", f"000{MOST_VERSION}"):
+            status, found = server.rest(f"/v1/models/toy/versions/{number}:predict", body)
+            assert status == 200 and saved.right(2, found["predictions"])
+            assert server.rest(f"/v2/models/toy/versions/{number}/ready")[0] == 200
+        status, found = server.rest(f"/v1/models/toy/versions/{MOST_VERSION + 1}:predict", body)
+        assert status == 404 and f"0 to {MOST_VERSION}" in found["error"]
 
 
 class Measured(tf.Module):

@@ -290,13 +290,21 @@ void CallQueue::Answered(const Taken& taken, StatusCode code,
     large_->Return(taken.bytes);
     const auto open = open_.find(taken.number);
     if (open == open_.end()) return;
-    call = TakeOut(open, code);
+    const bool counts =
+        code != StatusCode::OK || !open->second.call->CountsItsAnswer();
+    call = counts ? TakeOut(open, code) : TakeOut(open);
   }
   if (code == StatusCode::OK) {
     call->Answer(std::move(body));
   } else {
     call->Fail({code, TextOf(body)});
   }
+}
+
+void CallQueue::Count(const std::string& model, StatusCode code,
+                      double seconds) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  metrics_.Answered(model, code, seconds);
 }
 
 void CallQueue::NotPlain(Taken taken) {

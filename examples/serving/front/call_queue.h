@@ -59,6 +59,9 @@ class Call {
   virtual void AskPython(grpc::ByteBuffer request) = 0;
 
   virtual Clock::time_point deadline() const = 0;  // the client's
+  // Whether the call itself counts its Answer, by CallQueue::Count: the answer
+  // may still become an error.
+  virtual bool CountsItsAnswer() const { return false; }
 };
 
 // How calls of one function share batches.
@@ -103,6 +106,10 @@ class CallQueue {
            grpc::ByteBuffer request);
   // The client is gone, or its deadline is up. The number may be of no call.
   void Cancelled(uint64_t number);
+
+  // Counts a call of a model that the queue does not count itself, and how many
+  // seconds the call took.
+  void Count(const std::string& model, grpc::StatusCode code, double seconds);
 
   // The engine's answer to a call: a response, or the text of an error.
   void Answered(const Taken& taken, grpc::StatusCode code,

@@ -44,12 +44,14 @@ class FakeCall : public Call {
     End("python");
   }
   Clock::time_point deadline() const override { return deadline_; }
+  bool CountsItsAnswer() const override { return counts_itself; }
 
   std::string how;
   StatusCode code = StatusCode::OK;
   std::string text;
   size_t size = 0;
   std::atomic<int> ends{0};
+  bool counts_itself = false;
   Clock::time_point deadline_ = Clock::time_point::max();
 
  private:

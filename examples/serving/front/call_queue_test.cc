@@ -66,6 +66,24 @@ TEST_F(CallQueueTest, WhatIsNotPlainGoesToPythonAndIsCountedThere) {
   EXPECT_NE(queue.Json().find("\"answers\": []"), std::string::npos);
 }
 
+TEST_F(CallQueueTest, ACallMayCountItsAnswerItselfButNoError) {
+  FakeCall calls[2];
+  for (FakeCall& call : calls) {
+    call.counts_itself = true;
+    Add(&call);
+  }
+  lanes.Answer();
+  EXPECT_EQ(calls[0].how, "answered");
+  EXPECT_NE(queue.Json().find("\"answers\": []"), std::string::npos);
+  queue.Count("m", StatusCode::INTERNAL, 0.5);
+  EXPECT_NE(queue.Json().find("\"answers\": [[\"m\", 13, 0.5, [0, 1, 0]]]"),
+            std::string::npos)
+      << queue.Json();
+  queue.Answered(lanes.End()[0], StatusCode::INVALID_ARGUMENT, Bytes("no"));
+  EXPECT_NE(queue.Json().find("[\"m\", 3, "), std::string::npos)
+      << queue.Json();
+}
+
 TEST_F(CallQueueTest, AFullQueueIsSaidAtOnceAndCountsWhatRunsForNobody) {
   FakeCall calls[5], refused;
   for (FakeCall& call : calls) Add(&call);

@@ -117,6 +117,11 @@ void HttpExchange::OnGone(std::function<void()> end) {
   end();
 }
 
+bool HttpExchange::IsGone() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return has_ended_ && !is_answered_;
+}
+
 void HttpExchange::End(bool is_answered) {
   std::vector<std::function<void()>> ends;
   {
@@ -144,6 +149,7 @@ std::shared_ptr<HttpConnection> HttpConnection::Make(
 HttpConnection::HttpConnection(asio::any_io_executor strand, Shared* shared)
     : strand_(std::move(strand)),
       shared_(shared),
+      taken_(shared->large),
       looked_for_(Clock::time_point::max()),
       idle_since_(Clock::now() + kFirst) {}
 
@@ -321,15 +327,10 @@ bool HttpConnection::TakeHead() {
 }
 
 bool HttpConnection::TakeMemory() {
-  const uint64_t size = parser_->get().body().size();
-  if (size <= LargeRequests::kSmallBytes || size <= taken_) return true;
-  const std::string too_large = shared_->large->Take(size - taken_);
-  if (!too_large.empty()) {
-    Refuse(429, too_large);
-    return false;
-  }
-  taken_ = size;
-  return true;
+  const std::string too_large = taken_.Grow(parser_->get().body().size());
+  if (too_large.empty()) return true;
+  Refuse(429, too_large);
+  return false;
 }
 
 void HttpConnection::Ask() {
@@ -337,7 +338,7 @@ void HttpConnection::Ask() {
   counts_ = !shared_->closed;
   if (counts_) ++shared_->unsent;
   exchange_ = std::make_shared<HttpExchange>(
-      parser_->release(), strand_,
+      parser_->release(), std::move(taken_), strand_,
       [self = shared_from_this()](HttpAnswer answer) {
         asio::dispatch(self->strand_,
                        [self, answer = std::move(answer)]() mutable {
@@ -405,8 +406,8 @@ void HttpConnection::OnWritten(error_code error) {
 void HttpConnection::EndRequest(bool is_answered) {
   if (counts_) --shared_->unsent;
   counts_ = false;
-  shared_->large->Return(taken_);
-  taken_ = 0;
+  parser_.reset();
+  taken_.Return();
   is_head_ = false;
   if (exchange_ != nullptr) exchange_->End(is_answered);
   exchange_.reset();

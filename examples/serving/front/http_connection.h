@@ -87,9 +87,10 @@ class HttpExchange {
  public:
   using Send = std::function<void(HttpAnswer)>;
 
-  HttpExchange(HttpRequest request, boost::asio::any_io_executor executor,
-               Send send)
+  HttpExchange(HttpRequest request, LargeRequest bytes,
+               boost::asio::any_io_executor executor, Send send)
       : request_(std::move(request)),
+        bytes_(std::move(bytes)),
         executor_(std::move(executor)),
         send_(std::move(send)) {}
 
@@ -102,11 +103,14 @@ class HttpExchange {
   // Has `end` called if the client goes before it has its answer, at once if it
   // is gone already.
   void OnGone(std::function<void()> end);
+  // Whether nobody waits for the answer.
+  bool IsGone();
   // For the connection: the client has its answer, or is gone.
   void End(bool is_answered);
 
  private:
   HttpRequest request_;
+  const LargeRequest bytes_;  // of the request's body
   const boost::asio::any_io_executor executor_;
   const Send send_;
   std::mutex mutex_;
@@ -212,7 +216,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool closes_ = false;     // after the answer
   bool is_head_ = false;    // the method is HEAD
   bool counts_ = false;     // in unsent
-  uint64_t taken_ = 0;      // of large requests
+  LargeRequest taken_;      // what the parser has of a body
   int unacknowledged_ = 0;  // at the last progress
   std::string head_;        // of the answer that is written
   std::string body_;

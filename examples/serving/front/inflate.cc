@@ -13,15 +13,26 @@ namespace {
 constexpr int kGzip = 16 + MAX_WBITS;
 constexpr size_t kPart = 1 << 16;
 
+// A client decides how long the slices are: one may be empty, or end within the
+// two bytes that gzip begins with.
+bool IsGzip(const std::vector<grpc::Slice>& slices) {
+  constexpr unsigned char kBegin[] = {0x1f, 0x8b};
+  size_t at = 0;
+  for (const grpc::Slice& slice : slices) {
+    for (const unsigned char byte : slice) {
+      if (byte != kBegin[at]) return false;
+      if (++at == sizeof kBegin) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool Inflate(grpc::ByteBuffer* message, size_t most) {
   std::vector<grpc::Slice> compressed, parts;
   if (!message->Dump(&compressed).ok()) return false;
-  if (compressed.empty() || compressed[0].size() < 2 ||
-      compressed[0].begin()[0] != 0x1f || compressed[0].begin()[1] != 0x8b) {
-    return true;
-  }
+  if (!IsGzip(compressed)) return true;
   z_stream stream = {};
   if (inflateInit2(&stream, kGzip) != Z_OK) return false;
   std::vector<unsigned char> part(kPart);
@@ -38,8 +49,8 @@ bool Inflate(grpc::ByteBuffer* message, size_t most) {
       size += more;
       if (more > 0 && size <= most) parts.emplace_back(part.data(), more);
     } while (state == Z_OK && size <= most && stream.avail_out == 0);
-    // Z_BUF_ERROR: zlib waits for the next slice.
-    if ((state != Z_OK && state != Z_BUF_ERROR) || size > most) break;
+    // Zlib has ended before the message has.
+    if (stream.avail_in > 0 || size > most) break;
   }
   const bool whole = state == Z_STREAM_END && stream.avail_in == 0;
   inflateEnd(&stream);

@@ -23,7 +23,9 @@ namespace {
 
 using google::protobuf::io::CodedInputStream;
 
-constexpr size_t kLongestError = 2000;  // in characters, as in serving_error.py
+// Of an error, as in serving_error.py: characters, and bytes as gRPC would
+// write them, of most characters each byte as %XX.
+constexpr size_t kMostCharacters = 2000, kMostBytes = 6000;
 // The text of a byte of numbers, at most about: a text that grows is copied.
 constexpr size_t kLongestOfByte = 6;
 // Of a message, in bytes, and of an output, in values.
@@ -293,11 +295,17 @@ std::string NoRowsInCommon(const std::list<Output>& outputs) {
     error += output.shape.size() == 1 ? ",)" : ")";
   }
   error += "): use 'inputs'.";
-  size_t at = 0;
-  for (size_t i = 0; i < kLongestError && at < error.size(); ++i) {
-    NextCharacter(error, &at);
+  size_t end = 0, bytes = 0;
+  for (size_t i = 0; i < kMostCharacters && end < error.size(); ++i) {
+    size_t next = end;
+    const int32_t character = NextCharacter(error, &next);
+    const bool is_plain =
+        character >= ' ' && character <= '~' && character != '%';
+    bytes += is_plain ? 1 : 3 * (next - end);
+    if (bytes > kMostBytes) break;
+    end = next;
   }
-  error.resize(at);
+  error.resize(end);
   return error;
 }
 

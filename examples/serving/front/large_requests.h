@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace front {
 
@@ -41,6 +42,32 @@ class LargeRequests {
 
   const uint64_t most_;
   std::atomic<uint64_t> used_{0};
+};
+
+// The bytes of one request that is read, as they are counted: what owns the
+// request owns this, too, so that both go together.
+class LargeRequest {
+ public:
+  // `all` must live longer.
+  explicit LargeRequest(LargeRequests* all) : all_(all) {}
+  LargeRequest(LargeRequest&& other)
+      : all_(other.all_), bytes_(std::exchange(other.bytes_, 0)) {}
+  ~LargeRequest() { Return(); }
+
+  // Counts the request, which has so many bytes by now. If they are too many,
+  // counts no more of them and returns the error.
+  std::string Grow(uint64_t size) {
+    if (size <= LargeRequests::kSmallBytes || size <= bytes_) return "";
+    std::string too_large = all_->Take(size - bytes_);
+    if (too_large.empty()) bytes_ = size;
+    return too_large;
+  }
+  // The request is gone.
+  void Return() { all_->Return(std::exchange(bytes_, 0)); }
+
+ private:
+  LargeRequests* const all_;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace front

@@ -106,33 +106,21 @@ std::optional<PredictPath> PredictPath::Of(std::string_view target) {
 class RestCalls::RestCall : public Call {
  public:
   RestCall(RestCalls* calls, std::shared_ptr<HttpExchange> exchange,
-           bool by_row)
-      : calls_(calls), exchange_(std::move(exchange)), by_row_(by_row) {}
+           std::string model, bool by_row)
+      : calls_(calls),
+        exchange_(std::move(exchange)),
+        model_(std::move(model)),
+        by_row_(by_row) {}
 
   void Answer(grpc::ByteBuffer response) override {
-    calls_->Run(response.Length(), *exchange_,
-                [exchange = exchange_, by_row = by_row_,
-                 response = std::move(response)]() mutable {
-                  grpc::Slice bytes;
-                  HttpAnswer answer;
-                  // It fails only for a buffer that is not valid.
-                  if (!response.DumpToSingleSlice(&bytes).ok()) {
-                    answer = ErrorAnswer(500, "the answer cannot be read");
-                  } else if (const std::string error = WriteJsonAnswer(
-                                 {reinterpret_cast<const char*>(bytes.begin()),
-                                  bytes.size()},
-                                 by_row, &answer.body);
-                             !error.empty()) {
-                    answer = ErrorAnswer(
-                        error == kOutputsHaveNoJson ? 500 : 400, error);
-                  }
-                  exchange->Answer(std::move(answer));
+    calls_->Run(response.Length(), exchange_,
+                [this, response = std::move(response)] {
+                  Write(response);
+                  delete this;
                 });
-    delete this;
   }
   void Fail(grpc::Status status) override {
-    exchange_->Answer(
-        ErrorAnswer(StatusOf(status.error_code()), status.error_message()));
+    Say(status);
     delete this;
   }
   void AskPython(grpc::ByteBuffer) override {
@@ -142,11 +130,43 @@ class RestCalls::RestCall : public Call {
   Clock::time_point deadline() const override {
     return Clock::time_point::max();
   }
+  // An answer that JSON cannot have is an error.
+  bool CountsItsAnswer() const override { return true; }
 
  private:
+  void Write(const grpc::ByteBuffer& response) {
+    HttpAnswer answer;
+    const grpc::Status status = JsonOf(response, &answer.body);
+    const std::chrono::duration<double> took = Clock::now() - arrived_;
+    calls_->queue_->Count(model_, status.error_code(), took.count());
+    if (!status.ok()) return Say(status);
+    exchange_->Answer(std::move(answer));
+  }
+  grpc::Status JsonOf(const grpc::ByteBuffer& response, std::string* json) {
+    if (exchange_->IsGone()) return grpc::Status::CANCELLED;
+    grpc::Slice bytes;
+    // It fails only for a buffer that is not valid.
+    if (!response.DumpToSingleSlice(&bytes).ok()) {
+      return {StatusCode::INTERNAL, "the answer cannot be read"};
+    }
+    const std::string error = WriteJsonAnswer(
+        {reinterpret_cast<const char*>(bytes.begin()), bytes.size()}, by_row_,
+        json);
+    if (error.empty()) return grpc::Status::OK;
+    return {error == kOutputsHaveNoJson ? StatusCode::INTERNAL
+                                        : StatusCode::INVALID_ARGUMENT,
+            error};
+  }
+  void Say(const grpc::Status& error) {
+    exchange_->Answer(
+        ErrorAnswer(StatusOf(error.error_code()), error.error_message()));
+  }
+
   RestCalls* const calls_;
   const std::shared_ptr<HttpExchange> exchange_;
+  const std::string model_;
   const bool by_row_;
+  const Clock::time_point arrived_ = Clock::now();
 };
 
 RestCalls::RestCalls(CallQueue* queue, Samples* samples,
@@ -160,11 +180,12 @@ RestCalls::RestCalls(CallQueue* queue, Samples* samples,
       large_(kLargeThreads) {}
 
 template <class Work>
-void RestCalls::Run(size_t bytes, const HttpExchange& exchange, Work work) {
+void RestCalls::Run(size_t bytes, std::shared_ptr<HttpExchange> exchange,
+                    Work work) {
   if (bytes > kSmallBytes) {
     asio::post(large_, std::move(work));
   } else {
-    asio::dispatch(exchange.executor(), std::move(work));
+    asio::dispatch(exchange->executor(), std::move(work));
   }
 }
 
@@ -184,12 +205,16 @@ void RestCalls::Handle(std::shared_ptr<HttpExchange> exchange) {
                 IsTraced({traceparent.data(), traceparent.size()}))) {
     return AskPython(std::move(exchange), python_, drawn ? kDrawn : kNotDrawn);
   }
-  Run(request.body().size(), *exchange,
+  Run(request.body().size(), exchange,
       [this, exchange, path = *path] { Predict(exchange, path); });
 }
 
 void RestCalls::Predict(std::shared_ptr<HttpExchange> exchange,
                         const PredictPath& path) {
+  // It may have waited for a thread for a long time, and for nobody.
+  if (exchange->IsGone()) {
+    return queue_->Count(path.model, StatusCode::CANCELLED, 0);
+  }
   const std::shared_ptr<const Signatures> served =
       signatures_->Find(path.model, path.version);
   std::optional<JsonRequest> read;
@@ -201,7 +226,7 @@ void RestCalls::Predict(std::shared_ptr<HttpExchange> exchange,
   grpc::ByteBuffer request = BufferOf(std::move(read->predict_request));
   RequestSpec spec = SpecOf(request);
   const uint64_t number = queue_->NextNumber();
-  queue_->Add(number, new RestCall(this, exchange, read->by_row),
+  queue_->Add(number, new RestCall(this, exchange, path.model, read->by_row),
               std::move(spec), std::move(request));
   exchange->OnGone([queue = queue_, number] { queue->Cancelled(number); });
 }

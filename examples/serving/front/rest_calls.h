@@ -52,7 +52,7 @@ class RestCalls {
   void Predict(std::shared_ptr<HttpExchange> exchange, const PredictPath& path);
   // Large bodies have threads of their own: others do not wait for them.
   template <class Work>
-  void Run(size_t bytes, const HttpExchange& exchange, Work work);
+  void Run(size_t bytes, std::shared_ptr<HttpExchange> exchange, Work work);
 
   CallQueue* const queue_;
   Samples* const samples_;
