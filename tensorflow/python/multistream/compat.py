@@ -41,3 +41,14 @@ def call_flat(function: Any, tensors: Sequence[Any]) -> list[Any]:
     atomic = function._inference_function
     # In TensorFlow 2.14 `atomic` has no call_flat, and is called itself.
     return list(getattr(atomic, "call_flat", atomic)(*tensors))
+
+
+def forget_deleted_variables(function: Any) -> None:
+    """Lets other functions call a concrete function whose variables have been deleted in Python.
+
+    As a SavedModel's are if only its signature is kept. The function's captured inputs keep their
+    values; no gradient is wanted of a variable that nobody has.
+    """
+    graph = function.graph
+    alive = [variable() for variable in graph._weak_variables]
+    graph.variables = [variable for variable in alive if variable is not None]

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager import context
-from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.eager.polymorphic_function import autograph_util, polymorphic_function
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.multistream import compat, loader
 
@@ -68,38 +69,62 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
     if mode != "off":
         _prepare(mode)
 
-    called = function
-    if isinstance(function, polymorphic_function.Function):
-        # Not with its input_signature, which leaves out a method's `self`.
-        called = polymorphic_function.function(
-            function.python_function,
-            autograph=function._autograph,
-            jit_compile=function._jit_compile,
-            reduce_retracing=function._reduce_retracing,
-            experimental_autograph_options=function._experimental_autograph_options,
-        )
+    # None for a concrete function and for Python code.
+    whole: Any = function if isinstance(function, polymorphic_function.Function) else None
 
     @functools.wraps(function, updated=())
     def marked(*args: Any, **kwargs: Any) -> Any:
-        results = called(*args, **kwargs)
         graph = ops.get_default_graph()
-        if isinstance(graph, func_graph.FuncGraph):  # else functions run eagerly
-            _mark(graph, mode)
+        if not isinstance(graph, func_graph.FuncGraph):  # functions run eagerly
+            return (whole.python_function if whole else function)(*args, **kwargs)
+        results = _to_trace(function)(*args, **kwargs)
+        _mark(graph, mode)
         return results
 
     if isinstance(function, compat.ConcreteFunction):
+        compat.forget_deleted_variables(function)
         # Traced with the same specs, so that the arguments keep their names.
         args, kwargs = function.structured_input_signature
         traced = polymorphic_function.function(marked, autograph=False)
         return traced.get_concrete_function(*args, **kwargs)
+    options = {}
+    if whole:
+        options["input_signature"] = whole.input_signature
+        options["reduce_retracing"] = whole._reduce_retracing
+    return polymorphic_function.function(marked, autograph=False, **options)
+
+
+def _to_trace(function: Any) -> Any:
+    """What to call in place of `function` while a graph is built for it.
+
+    A `tf.function` gives its Python code: a call of the `tf.function` itself would make it keep the
+    graphs, and so the variables, of each object whose method it is.
+    """
+    if isinstance(function, compat.ConcreteFunction):
+        return function
+    autograph, options = True, None
     if isinstance(function, polymorphic_function.Function):
-        return polymorphic_function.function(
-            marked,
-            input_signature=function.input_signature,
-            autograph=False,
-            reduce_retracing=function._reduce_retracing,
-        )
-    return polymorphic_function.function(marked)
+        autograph = function._autograph
+        options = function._experimental_autograph_options
+        if function._jit_compile:
+            # XLA compiles this call only. Without the input_signature, which has no `self`.
+            return polymorphic_function.function(
+                function.python_function,
+                autograph=autograph,
+                jit_compile=True,
+                experimental_autograph_options=options,
+            )
+        function = function.python_function
+    if not autograph:
+        return function
+    converted = autograph_util.py_func_from_autograph(function, options)
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        # The function around this call is traced without AutoGraph.
+        with ag_ctx.ControlStatusCtx(ag_ctx.Status.UNSPECIFIED, options):
+            return converted(*args, **kwargs)
+
+    return traced
 
 
 def _prepare(mode: str) -> None:

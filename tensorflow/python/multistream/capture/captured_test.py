@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.cuda.captured, sessions that ask for captured steps, as DeepRec's do, and process settings."""
 
+from typing import Any
+
 import pytest
+import tensorflow as tf
 
 from multistream.testing import kit
 
@@ -301,3 +304,110 @@ steps("deterministic, later", 0, 6)
         groups=1,
         capture="marked",
     )
+
+
+def test_methods_of_objects_that_are_gone() -> None:
+    """Nothing is kept of an object; each may make variables in its first call."""
+    run(
+        """
+import gc
+
+class Model(tf.Module):
+    def __init__(self):
+        with tf.device(GPU):
+            self.w = tf.Variable(tf.ones([256, 1024]))
+        self.seen = None
+
+    @tf.cuda.captured
+    @tf.function(input_signature=[tf.TensorSpec([None, 256])])
+    def serve(self, x):
+        with tf.device(GPU):
+            return tf.reduce_sum(x @ self.w)
+
+    @tf.cuda.captured
+    @tf.function
+    def count(self, x):
+        if self.seen is None:
+            with tf.device(GPU):
+                self.seen = tf.Variable(tf.zeros([3]))
+        self.seen.assign_add(x)
+        return self.seen * 1.0
+
+in_use = []
+for _ in range(4):
+    model = Model()
+    for call in range(1, 5):
+        check(float(model.serve(floats(2, 256))) != 0, "served")
+        check(np.array_equal(model.count(np.ones(3, np.float32)), [call] * 3), "counted")
+    del model
+    gc.collect()
+    gc.collect()
+    in_use.append(total("bytes_in_use"))
+check(max(in_use) < 2**20, str(in_use))
+"""
+    )
+
+
+def test_a_signature_of_a_model_that_is_gone() -> None:
+    run(
+        """
+import gc
+
+class Model(tf.Module):
+    def __init__(self):
+        numbers = tf.lookup.KeyValueTensorInitializer([1, 2], [10.0, 20.0], tf.int64)
+        self.table = tf.lookup.StaticHashTable(numbers, -1.0)
+        self.v = tf.Variable([1.0, 2.0])
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="x")])
+    def serve(self, x):
+        return {"y": self.table.lookup(x) + self.v[0]}
+
+with tempfile.TemporaryDirectory() as folder:
+    model = Model()
+    tf.saved_model.save(model, folder, signatures={"s": model.serve})
+    signature = tf.cuda.captured(tf.saved_model.load(folder).signatures["s"])
+gc.collect()
+for _ in range(6):
+    found = signature(x=tf.constant([1, 2], tf.int64))["y"]
+    check(np.array_equal(found, [11.0, 21.0]), str(found))
+"""
+    )
+
+
+@kit.in_process(
+    TF_NODE_LEVEL_MULTISTREAM=None, TF_MULTI_STREAM_SANITIZER=None, TF_MULTI_STREAM_CAPTURE="marked"
+)
+def test_autograph() -> None:
+    """Statements may depend on tensors, also those of functions that are called."""
+
+    def doubled(x: Any) -> Any:
+        if tf.reduce_sum(x) > 0:
+            x = x * 2.0
+        return x
+
+    def steps(x: Any) -> Any:
+        for _ in tf.range(3):
+            x = doubled(x)
+        return x
+
+    def placed(x: Any) -> Any:
+        with tf.device("/GPU:0"):
+            return steps(x)
+
+    converted = [tf.cuda.captured(placed), tf.cuda.captured(tf.function(placed))]
+    for function in converted:
+        for sign in (1.0, -1.0):
+            for _ in range(6):
+                x = tf.constant([1.0, 2.0]) * sign
+                expected = [8.0, 16.0] if sign > 0 else [-1.0, -2.0]
+                assert function(x).numpy().tolist() == expected
+    for function in (
+        tf.function(placed, autograph=False),
+        tf.autograph.experimental.do_not_convert(placed),
+    ):
+        with pytest.raises(TypeError, match="symbolic"):
+            tf.cuda.captured(function)(tf.constant([1.0]))
+    tf.config.run_functions_eagerly(True)
+    for function in converted:
+        assert function(tf.constant([1.0, 2.0])).numpy().tolist() == [8.0, 16.0]

@@ -83,6 +83,11 @@ class PinnedGroup(contextlib.ContextDecorator):
     def __init__(self, group: int | range | None) -> None:
         self._groups = packed(group)
 
+    def __call__(self, function: Any) -> Any:
+        """Decorates a function: each call runs on the group."""
+        streams.check_decorated(function, "tf.cuda.stream_group", "")
+        return streams.in_scope(self, function)
+
     def __enter__(self) -> None:
         _check_that_it_counts()
         _entered.before.append(_pin()(self._groups))

@@ -247,6 +247,24 @@ def test_where_it_would_have_no_effect_is_an_error() -> None:
     """)
 
 
+def test_what_runs_after_its_call_is_an_error() -> None:
+    run("""
+        async def later():
+            pass
+
+        def generates():
+            yield
+
+        async def generates_later():
+            yield
+
+        for function in later, generates, generates_later:
+            fails(TypeError, lambda: tf.cuda.stream_group(1)(function), "after its call")
+        pinned = tf.cuda.stream_group(1)(lambda: f(x))
+        is_pinned(pinned, 1)
+        """)
+
+
 def test_node_level_is_an_error() -> None:
     with pytest.raises(AssertionError, match="RuntimeError: .*TF_NODE_LEVEL_MULTISTREAM"):
         run("tf.cuda.stream_group(1).__enter__()", TF_NODE_LEVEL_MULTISTREAM="true")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
 
 from multistream.testing.gpus import gpus, leaders, numbers, run, used
 from multistream.testing.kit import in_process, on, same
@@ -40,9 +41,10 @@ def calls(scoped: bool, body: Callable[[Any], Any]) -> Results:
     return [x for call in results for x in call]
 
 
-def runs(fetches: Any, others: Any, placeholder: Any) -> Results:
+def runs(fetches: Any, others: Any, placeholder: Any, config: Any = None) -> Results:
     """Results of five runs of a session."""
-    config = tf1.ConfigProto(allow_soft_placement=True)
+    config = config or tf1.ConfigProto()
+    config.allow_soft_placement = True
     with tf1.Session(graph=placeholder.graph, config=config) as session:
         feeds = [{placeholder: numbers(i, 8, 6)} for i in range(5)]
         results = [session.run([fetches, others], feed)[0] for feed in feeds]
@@ -119,6 +121,26 @@ def lists_of_lists(scoped: bool) -> Results:
             return [ops.TensorListStack(input_handle=list_, **row) for list_ in (both, zeros)]
 
     return calls(scoped, body)
+
+
+@case
+def scoped_allocator(scoped: bool) -> Results:
+    """Grappler gives two ops one allocation, which an op on the leader makes."""
+    config = tf1.ConfigProto()
+    rewrites = config.graph_options.rewrite_options
+    toggle = rewriter_config_pb2.RewriterConfig
+    rewrites.scoped_allocator_optimization = toggle.ON
+    rewrites.scoped_allocator_opts.enable_op.append("Abs")
+    rewrites.constant_folding = rewrites.arithmetic_optimization = rewrites.remapping = toggle.OFF
+    rewrites.min_graph_nodes = -1
+    with tf.Graph().as_default(), tf.device("/GPU:0"):
+        unused = tf1.placeholder(tf.float32, [8, 6])  # Grappler does not know its shape
+        x = tf.random.uniform([8, 6], seed=7)
+        with on(1, scoped):
+            one = x + 1.0
+        with on(2, scoped):
+            two = x * 3.0
+        return runs([tf.reshape(tf.abs(y), [6, 8]) for y in (one, two)], [], unused, config)
 
 
 @case
@@ -228,3 +250,26 @@ def test_special_values_and_state() -> None:
     assert not different, different
     last = len(gpus()) - 1  # 0 on a machine with one GPU
     assert used() >= {(0, 0), (0, 1), (0, 2), (last, 1)}, used()
+
+
+@in_process(run, TF_GPU_STREAM_GROUP_COUNT="3", TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION="true")
+def test_a_list_that_a_function_has_made_on_another_group() -> None:
+    """The group that reads the list holds it: nothing else of the graph is on another group."""
+    row = {"element_shape": tf.constant([6]), "element_dtype": tf.float32}
+
+    @tf.function(experimental_attributes={"_noinline": True})
+    def make(x: Any) -> Any:
+        with on(1, True):
+            made = tf.raw_ops.EmptyTensorList(max_num_elements=-1, **row)
+            return tf.raw_ops.TensorListPushBack(input_handle=made, tensor=tf.sin(x))
+
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.device("/GPU:0"):
+            return tf.raw_ops.TensorListStack(input_handle=make(x), **row)
+
+    with tf.device("/GPU:0"):
+        x = tf.identity(numbers(1, 6))
+    for _ in range(3):
+        assert np.allclose(step(x), np.sin(numbers(1, 6))[None])
+    assert tf.cuda.stream_stats()[0].peak_bytes_held > 0

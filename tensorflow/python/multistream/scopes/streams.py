@@ -341,7 +341,12 @@ def check_decorated(function: object, name: str, hint: str) -> None:
     """Checks that a decorated function runs inside the scope of this name, or raises TypeError."""
     if not callable(function) or inspect.isclass(function):
         raise TypeError(f"{name} decorates functions, which {function!r} is not. {hint}")
-    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+    runs_later = (
+        inspect.isgeneratorfunction,
+        inspect.iscoroutinefunction,
+        inspect.isasyncgenfunction,
+    )
+    if any(is_one(function) for is_one in runs_later):
         raise TypeError(
             f"{name} cannot decorate {function!r}, which runs after its call has "
             f"returned. Enter the scope inside it: with {name}(...): ..."

@@ -255,3 +255,81 @@ def test_a_call_in_a_call() -> None:
         for _ in range(4):
             check(bits(outer(x)) == expected, "result")
         """)
+
+
+def test_first_calls_in_several_device_scopes() -> None:
+    """Whatever other threads' first calls make at that time, each scope's calls run on its GPU."""
+    run(
+        """
+        def steps_by_gpu():
+            steps = collections.Counter()
+            for s in tf.cuda.stream_stats():
+                steps[s.gpu] += s.steps_started
+            return steps
+
+        def body(x):
+            for _ in range(30):
+                x = tf.tanh(x) + 1
+            return x
+
+        GPUS = 4
+        for trial in range(12):
+            serve = served(body, Spec([None, 4]))
+            start = threading.Barrier(GPUS)
+
+            def client(gpu):
+                with tf.device(f"/GPU:{gpu}"):
+                    start.wait()
+                    time.sleep(rng.random() * 0.05 * gpu)
+                    for _ in range(5):
+                        serve(x)
+
+            run_threads([functools.partial(client, gpu) for gpu in range(GPUS)])
+            for gpu in range(GPUS):
+                before = steps_by_gpu()
+                with tf.device(f"/GPU:{gpu}"):
+                    serve(x)
+                ran = steps_by_gpu() - before
+                check(ran == {gpu: 1}, "on its GPU")
+                device = f"/job:localhost/replica:0/task:0/device:GPU:{gpu}"
+                check(is_direct(serve, device), "direct")
+        """,
+        TF_MULTI_STREAM_EMULATED_GPUS="4",
+    )
+
+
+def test_first_calls_with_results_of_several_shapes() -> None:
+    """Of two calls with equal arguments, each notes another shape of the results."""
+    run("""
+        def positive(x):
+            with tf.device(GPU):
+                return tf.boolean_mask(x, x > 0)
+
+        serve = served(positive, Spec([None]))
+        many = np.arange(1, 1001, dtype=np.float32)
+        few = np.where(many > 3, 0, many)
+        is_noted, may_go_on = threading.Event(), threading.Event()
+
+        class Slow(dict):
+            # A thread may lose the GIL after it has looked for a shape.
+            def setdefault(self, key, value):
+                is_new = key not in self
+                found = super().setdefault(key, value)
+                if is_new:
+                    is_noted.set()
+                    may_go_on.wait(20)
+                return found
+
+        serve._short = Slow()
+        first = threading.Thread(target=serve, args=[few])
+        first.start()
+        is_noted.wait(20)
+        other = threading.Thread(target=serve, args=[many])
+        other.start()
+        other.join()
+        may_go_on.set()
+        first.join()
+        for given in (many, few, many):
+            check(np.array_equal(serve(given), given[given > 0]), "result")
+        fails(TypeError, lambda: serve(3.0, 4.0), "1 arguments")
+        """)

@@ -287,6 +287,10 @@ std::string LeaderReason(const Node& node,
     if (IsRefType(node.output_type(i))) return "gives a reference";
   }
   if (absl::StrContains(op, "PyFunc")) return "calls Python";
+  // By Grappler's optimizer of this name; the leader's device has the memory.
+  if (HasNodeAttr(node.def(), "_scoped_allocator")) {
+    return "writes into a scoped allocator's memory";
+  }
   if (IsStepLocal(op)) return "keeps tensors in a resource";
   if (OnlyReads(op) || OnlyForwards(op) || IsCall(node.def(), library)) {
     return "";

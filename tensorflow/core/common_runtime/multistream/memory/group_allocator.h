@@ -128,11 +128,16 @@ class GroupAllocator : public AllocatorWrapper {
     GpuGroups* gpu = FindGpuGroups(group_->gpu());
     return gpu != nullptr && gpu->HaveReclaimableMemory();
   }
+  // Asks all groups for the leader's memory, too: recordings of each keep
+  // variables in it (variable_home.h).
   void ReclaimMemory() {
-    if (pool_ == nullptr) {
-      group_->reclaimable()->Reclaim(group_);
+    GpuGroups* gpu = pool_ != nullptr || group_->is_leader()
+                         ? FindGpuGroups(group_->gpu())
+                         : nullptr;
+    if (gpu != nullptr) {
+      gpu->ReclaimMemory();
     } else {
-      FindGpuGroups(group_->gpu())->ReclaimMemory();
+      group_->reclaimable()->Reclaim(group_);
     }
   }
 

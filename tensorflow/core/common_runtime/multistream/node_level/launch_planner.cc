@@ -100,7 +100,7 @@ absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
     const NodePlan::Node& planned = plan.nodes[node->id()];
     Launch& launch = launches->by_kernel[kernel->second];
     static_cast<NodePlan::Node&>(launch) = planned;
-    launch.traits = TraitsOf(*node, *kernel->second, plan);
+    launch.traits = TraitsOf(*node, *kernel->second);
     for (NodePlan::Wait& wait : launch.waits) {
       for (int& id : wait.nodes) id = slot_of[id];
     }
@@ -153,15 +153,15 @@ bool LaunchPlanner::MayBlock(const Node& node) const {
   return !LeaderReason(node, library_).empty();
 }
 
-OpTraits LaunchPlanner::TraitsOf(const Node& node, const OpKernel& kernel,
-                                 const NodePlan& plan) const {
+OpTraits LaunchPlanner::TraitsOf(const Node& node,
+                                 const OpKernel& kernel) const {
   OpTraits traits;
   traits.changes_state = MayChangeState(kernel, library_);
-  int groups = 0;
-  for (bool used : plan.groups_used) groups += used;
   for (DataType type : kernel.input_types()) {
     traits.keeps_inputs |= type == DT_RESOURCE;
-    traits.takes_lists |= type == DT_VARIANT && groups > 1;
+    // Even if the graph's own nodes are on one group: a function that the graph
+    // calls may have made the list on others.
+    traits.takes_lists |= type == DT_VARIANT && streams_.groups > 1;
   }
   traits.keeps_inputs &= !LeaderReason(node, library_).empty();
   return traits;

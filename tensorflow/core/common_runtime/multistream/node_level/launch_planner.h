@@ -64,8 +64,7 @@ class LaunchPlanner {
   // Whether the op may block its thread until another op of the step has run,
   // as taking from a staging area does.
   bool MayBlock(const Node& node) const;
-  OpTraits TraitsOf(const Node& node, const OpKernel& kernel,
-                    const NodePlan& plan) const;
+  OpTraits TraitsOf(const Node& node, const OpKernel& kernel) const;
 
   const Options& options_;
   const SessionStreams streams_;

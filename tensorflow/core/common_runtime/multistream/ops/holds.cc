@@ -74,8 +74,18 @@ void StepHolds::Keep(StreamGroup* group, absl::Span<Tensor> tensors,
       kept->second.position = std::max(kept->second.position, position);
     }
     // After the step's end no other call drops the holds.
-    if (ours.bytes > kMostBytes || finished_->load(std::memory_order_acquire)) {
+    if (finished_->load(std::memory_order_acquire)) {
       completed.swap(ours.by_data);
+      ours.bytes = 0;
+    } else if (ours.bytes > kMostBytes) {
+      // Not those that do not count: what they hold may be in a list, whose
+      // later users rely on them.
+      for (auto it = ours.by_data.begin(); it != ours.by_data.end();) {
+        const auto one = it++;
+        if (one->second.counted == 0) continue;
+        completed.emplace(one->first, std::move(one->second));
+        ours.by_data.erase(one);
+      }
       ours.bytes = 0;
     }
   }

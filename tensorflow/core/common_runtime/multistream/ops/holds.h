@@ -151,8 +151,8 @@ class StepHolds {
   // `then` may use the stream's results.
   void ReleaseWhenCompleted(StreamGroup* group, std::function<void()> then);
 
-  // Beyond this, a group's enqueued holds, except those to the step's end, are
-  // dropped as soon as the stream has completed their work.
+  // Beyond this, a group's enqueued holds that count are dropped as soon as the
+  // stream has completed their work.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
 
  private:

@@ -356,6 +356,21 @@ TEST_F(StepHoldsTest, BeyondTheMostAllIsHeldUntilTheStreamHasPassedIt) {
   EXPECT_TRUE(IsHeld(b_));
 }
 
+// As what an op has put into a list, which later ops of the step read.
+TEST_F(StepHoldsTest, BeyondTheMostWhatDoesNotCountIsHeldToTheEnd) {
+  {
+    Holds of_list(gpu_->group(1), step_.get(), /*counts=*/false);
+    of_list.Add(a_);
+  }
+  Keep(1, {Bytes(kMost + 1)});
+  streams_[1]->Complete();
+  EXPECT_TRUE(IsHeld(a_));
+  End(1);
+  EXPECT_TRUE(IsHeld(a_));
+  streams_[1]->Complete();
+  EXPECT_FALSE(IsHeld(a_));
+}
+
 // Statistics of a group.
 TEST_F(StepHoldsTest, WhatIsHeldIsCounted) {
   const Tensor b = Bytes(24);

@@ -209,6 +209,13 @@ void Sanitizer::Renew(int owner, const void* address, size_t bytes) {
   std::vector<Report> found;
   {
     absl::MutexLock lock(&mu_);
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    const auto block = FirstPart(&blocks_, begin);
+    const bool is_part = block != blocks_.end() && block->second.live &&
+                         block->first <= begin &&
+                         block->second.end >= begin + bytes &&
+                         block->second.end - block->first > bytes;
+    if (is_part) return;
     FreeLocked(address, &found);
     AllocateLocked(owner, address, bytes, /*for_copy=*/false, &found);
   }

@@ -102,6 +102,7 @@ class Sanitizer {
   // Free and Allocate as one atomic call, for memory that an op of `owner`
   // wrote and nothing else holds: its lifetime begins anew. Atomic, since
   // another thread may use the memory at any moment and must not find it freed.
+  // Does nothing for a part of what was allocated: others may have the rest.
   void Renew(int owner, const void* address, size_t bytes);
 
   int64_t report_count();

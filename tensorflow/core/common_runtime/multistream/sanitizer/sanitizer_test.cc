@@ -343,6 +343,21 @@ TEST_F(SanitizerTest, HistoryOfFreedMemoryThatIsNotReusedIsBounded) {
   EXPECT_EQ(Reports(), "used after free: 1y, 1x @100000+100");
 }
 
+// As the value of a variable that is a slice of another tensor.
+TEST_F(SanitizerTest, APartOfWhatWasAllocatedIsNotRenewed) {
+  sanitizer_.Allocate(1, Address(kM), kBytes);
+  Use(1, "x", true, kM);
+  sanitizer_.WaitForTail(2, 1);
+  Use(2, "y", false, kM + 0x80, 0x80);
+  for (const uintptr_t part : {kM, kM + 0x40}) {
+    sanitizer_.Renew(1, Address(part), 0x20);
+  }
+  EXPECT_EQ(Reports(), "");
+  // The whole is still known, and who uses the rest.
+  sanitizer_.Free(Address(kM));
+  EXPECT_TRUE(absl::StrContains(Reports(), "2y"));
+}
+
 TEST(SanitizerThreadsTest, ThreadsMayCallAtTheSameTime) {
   std::atomic<int> reports{0};
   Sanitizer* current = nullptr;

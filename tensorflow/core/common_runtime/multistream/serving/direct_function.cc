@@ -6,14 +6,18 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <variant>
 
 #include "absl/algorithm/container.h"
 #include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
+#include "tensorflow/c/eager/tfe_op_internal.h"
 #include "tensorflow/c/eager/tfe_tensorhandle_internal.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
+#include "tensorflow/core/common_runtime/eager/eager_operation.h"
 #include "tensorflow/core/common_runtime/eager/tensor_handle.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
@@ -59,6 +63,15 @@ struct PrivateMembers {
 };
 template struct PrivateMembers<&ProcessFunctionLibraryRuntime::mdevice_data_,
                                &ProcessFunctionLibraryRuntime::mu_>;
+
+// Whether an instantiation with this key, NAME[ATTRIBUTE=VALUE,...], is one for
+// the device `target`.
+bool IsFor(const std::string& target, absl::string_view key) {
+  const std::string wanted = absl::StrCat("_target=", target);
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(key, absl::ByAnyChar("[],"));
+  return absl::c_linear_search(parts, wanted);
+}
 
 EagerContext* ContextOf(TFE_Context* context) {
   return ContextFromInterface(unwrap(context));
@@ -438,11 +451,27 @@ bool DirectFunctions::IsKnown(const char* device) const {
   return functions_.contains(KeyOf(device));
 }
 
+std::string DirectFunctions::TargetOf(TFE_Op* op) {
+  const EagerOperation* called = OperationFromInterface(unwrap(op));
+  const VariantDevice chosen = called->Device();
+  Device* const* device = std::get_if<Device*>(&chosen);
+  // TensorFlow calls a function without a device for the host.
+  return device == nullptr || *device == nullptr
+             ? called->EagerContext().HostCPU()->name()
+             : (*device)->name();
+}
+
 void DirectFunctions::Add(
-    const char* device,
+    const char* device, const std::string& target,
     const std::vector<DirectFunction::Instantiated>& before) {
   using Instantiated = DirectFunction::Instantiated;
-  const std::vector<Instantiated> all = Instantiations();
+  // Meanwhile other threads may have called the function for other devices.
+  const std::vector<Instantiated> of_all_devices = Instantiations();
+  std::vector<Instantiated> all;
+  absl::c_copy_if(
+      of_all_devices, std::back_inserter(all),
+      [&target](const Instantiated& it) { return IsFor(target, it.key); });
+  if (all.empty()) return;
   std::vector<Instantiated> added;
   absl::c_copy_if(all, std::back_inserter(added), [&](const Instantiated& it) {
     return absl::c_none_of(before, [&it](const Instantiated& other) {

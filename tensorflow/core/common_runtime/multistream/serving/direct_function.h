@@ -16,6 +16,7 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_DIRECT_FUNCTION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,8 +149,12 @@ class DirectFunctions {
   // Why there is none; empty if there is one.
   std::string WhyNot(const char* device) const;
 
+  // The name of the device for which TensorFlow has called a function by `op`.
+  static std::string TargetOf(TFE_Op* op);
+
   // Calls the function by `call`, and finds out which instantiation TensorFlow
-  // has called. `call` returns whether the function has succeeded.
+  // has called. `call` returns the name of the device for which TensorFlow has
+  // made the instantiation; nullopt if the call has failed.
   template <class Call>
   void Learn(const char* device, const Call& call) {
     // Only the first call in a scope makes an instantiation. If another thread
@@ -159,7 +164,8 @@ class DirectFunctions {
       return;
     }
     const std::vector<DirectFunction::Instantiated> before = Instantiations();
-    if (call()) Add(device, before);
+    const std::optional<std::string> target = call();
+    if (target.has_value()) Add(device, *target, before);
     learn_mu_.Unlock();
   }
 
@@ -171,7 +177,7 @@ class DirectFunctions {
     return DirectFunction::InstantiationsOf(context_, function_);
   }
   bool IsKnown(const char* device) const;
-  void Add(const char* device,
+  void Add(const char* device, const std::string& target,
            const std::vector<DirectFunction::Instantiated>& before);
 
   TFE_Context* const context_;

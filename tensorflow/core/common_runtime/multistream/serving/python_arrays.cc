@@ -69,8 +69,11 @@ void PythonArrays::AddPlan(std::vector<int64_t> shapes, PythonObject* results) {
   if (known == nullptr) {
     known = std::move(plan);
     known->shapes = std::move(shapes);
+    known->results = results;
+  } else if (results == nullptr || shapes != known->shapes) {
+    // Threads may add plans in any order: what differs once stays unknown.
+    known->results = nullptr;
   }
-  known->results = results;
 }
 
 PythonArrays::Staged::Strings PythonArrays::Packed(
@@ -139,11 +142,10 @@ const PythonArrays::Plan* PythonArrays::PlanOf(PythonObject* arguments) {
   key_.clear();
   for (size_t i = 0; i < dtypes_.size(); ++i) {
     const NumpyArray& array = ArrayIn(arguments, i);
+    if (array.type != array_type_) return nullptr;  // Or it has no such fields.
     const bool is_plain = array.dtype == dtypes_[i] &&
                           (array.flags & NumpyArray::kCContiguous) != 0;
-    if (array.type != array_type_ || !(is_plain || IsStrings(i))) {
-      return nullptr;
-    }
+    if (!is_plain && !IsStrings(i)) return nullptr;
     key_.push_back(array.rank);
     key_.insert(key_.end(), array.dimensions, array.dimensions + array.rank);
   }

@@ -116,8 +116,9 @@ class PythonArrays {
         dtypes_(std::move(dtypes)),
         sizes_(std::move(sizes)) {}
 
-  // Adds a plan, or changes what is known of its results. The caller keeps
-  // `results` alive.
+  // Adds a plan. If there is one for these arguments with other results, or if
+  // `results` is null, the shapes of the results are unknown from then on. The
+  // caller keeps `results` alive.
   void AddPlan(std::vector<int64_t> shapes, PythonObject* results);
 
   // Stages the arguments that are strings. Call it first: other threads may run

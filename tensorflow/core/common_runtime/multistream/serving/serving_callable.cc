@@ -4,6 +4,7 @@
 #include "tensorflow/core/common_runtime/multistream/serving/serving_callable.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "tensorflow/c/tf_tensor_internal.h"
@@ -173,9 +174,11 @@ absl::Status ServingCallable::Call(const char* device,
     return direct->Call(arguments, results);
   }
   absl::Status status;
-  direct_.Learn(device, [&] {
-    status = Execute(device, arguments, results);
-    return status.ok();
+  direct_.Learn(device, [&]() -> std::optional<std::string> {
+    std::string target;
+    status = Execute(device, arguments, results, &target);
+    if (!status.ok()) return std::nullopt;
+    return target;
   });
   return status;
 }
@@ -213,7 +216,8 @@ absl::Status ServingCallable::MayShare(const char* device,
 
 absl::Status ServingCallable::Execute(const char* device,
                                       const std::vector<Tensor>& arguments,
-                                      std::vector<Tensor>* results) const {
+                                      std::vector<Tensor>* results,
+                                      std::string* target) const {
   const Status status(TF_NewStatus());
   const auto failed = [&] {
     return absl::Status(static_cast<absl::StatusCode>(TF_GetCode(status.get())),
@@ -249,6 +253,7 @@ absl::Status ServingCallable::Execute(const char* device,
     TFE_Execute(op.get(), made.data(), &count, status.get());
   }
   if (!is_ok()) return failed();
+  *target = DirectFunctions::TargetOf(op.get());
   std::vector<Handle> outputs;
   for (int i = 0; i < count; ++i) outputs.emplace_back(made[i]);
   if (outputs.size() != outputs_.size()) {

@@ -97,9 +97,10 @@ class ServingCallable {
   using Handle =
       std::unique_ptr<TFE_TensorHandle, Deleter<TFE_DeleteTensorHandle>>;
 
-  // By a call of TensorFlow's.
+  // By a call of TensorFlow's; `target` becomes the name of the device that the
+  // call was for.
   absl::Status Execute(const char* device, const std::vector<Tensor>& arguments,
-                       std::vector<Tensor>* results) const;
+                       std::vector<Tensor>* results, std::string* target) const;
 
   TFE_Context* const context_;  // owned by Python
   const std::string function_;

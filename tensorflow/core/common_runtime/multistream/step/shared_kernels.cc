@@ -9,11 +9,13 @@
 #include <tuple>
 #include <typeinfo>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/lib/strings/proto_serialization.h"
@@ -49,6 +51,39 @@ bool IsBuiltIn(const OpKernel* kernel) {
   auto [found, added] = known->try_emplace(table, false);
   if (added) found->second = IsBuiltIn(table);
   return found->second;
+}
+
+bool HaveSameValue(const AttrValue& a, const AttrValue& b) {
+  const TensorProto& left = a.tensor();
+  const TensorProto& right = b.tensor();
+  // Large constants, which TensorFlow's function would write again to compare.
+  if (!left.tensor_content().empty() && !right.tensor_content().empty()) {
+    return left.dtype() == right.dtype() &&
+           AreSerializedProtosEqual(left.tensor_shape(),
+                                    right.tensor_shape()) &&
+           left.tensor_content() == right.tensor_content();
+  }
+  return AreAttrValuesEqual(a, b, /*allow_false_negatives=*/true);
+}
+
+// Whether one kernel can run two nodes of the same name. Of the attributes that
+// graph optimizers add, only kRunsOnHostAttr counts.
+bool HaveSameKernel(const NodeProperties& a, const NodeProperties& b) {
+  if (&a == &b) return true;
+  if (a.node_def.op() != b.node_def.op()) return false;
+  const auto counts = [](const std::string& name) {
+    return name[0] != '_' || name == kRunsOnHostAttr;
+  };
+  const auto are_in = [&counts](const NodeProperties& some,
+                                const NodeProperties& others) {
+    return absl::c_all_of(some.node_def.attr(), [&](const auto& attr) {
+      if (!counts(attr.first)) return true;
+      const auto found = others.node_def.attr().find(attr.first);
+      return found != others.node_def.attr().end() &&
+             HaveSameValue(attr.second, found->second);
+    });
+  };
+  return are_in(a, b) && are_in(b, a);
 }
 
 // Which kernel has a constant of this value already? With TF_SEGMENT_OWN_CONST,
@@ -156,16 +191,24 @@ absl::Status SharedKernels::Make(
     OpKernel** kernel) {
   const std::string& name = node->node_def.name();
   absl::MutexLock lock(&mu_);
-  for (int owner : {0, group}) {
-    auto found = kernels_.find(Key(name, owner));
-    if (found == kernels_.end()) continue;
-    Entry& entry = found->second;
-    const bool shared =
-        !KeepsScratch(node->node_def.op()) && IsBuiltIn(entry.kernel);
-    if (owner != group && !shared) continue;
-    ++entry.uses;
-    *kernel = entry.kernel;
-    return absl::OkStatus();
+  int number = 0;
+  for (bool is_taken = true; is_taken; number += is_taken) {
+    is_taken = false;
+    for (int owner : {0, group}) {
+      auto found = kernels_.find(Key(name, owner, number));
+      if (found == kernels_.end()) continue;
+      Entry& entry = found->second;
+      if (!HaveSameKernel(*entry.node, *node)) {
+        is_taken = true;
+        break;
+      }
+      const bool shared =
+          !KeepsScratch(node->node_def.op()) && IsBuiltIn(entry.kernel);
+      if (owner != group && !shared) continue;
+      ++entry.uses;
+      *kernel = entry.kernel;
+      return absl::OkStatus();
+    }
   }
   if (share_constants_ && node->node_def.op() == "Const") {
     TF_RETURN_IF_ERROR(
@@ -173,7 +216,7 @@ absl::Status SharedKernels::Make(
   } else {
     TF_RETURN_IF_ERROR(make_(node, kernel));
   }
-  const Key key(name, group);
+  const Key key(name, group, number);
   // A session may return the same kernel of a stateful op many times, and so
   // may ConstantCache for equal constants. Entry::uses counts them; the kernel
   // is given back once.
@@ -182,7 +225,7 @@ absl::Status SharedKernels::Make(
     if (share_constants_) ConstantCache::Get()->Release(*kernel);
     return absl::OkStatus();
   }
-  kernels_.try_emplace(key, Entry{*kernel, 1});
+  kernels_.try_emplace(key, Entry{node, *kernel, 1});
   if (is_late) return absl::OkStatus();
   if (readers_.contains(name)) kernel_traits_.readers.insert(*kernel);
   if (const Tensor* constant = (*kernel)->const_tensor()) {
@@ -201,7 +244,7 @@ absl::StatusOr<std::vector<GuardedPhiloxRandom*>> SharedKernels::GeneratorsOf(
   std::vector<GuardedPhiloxRandom*> generators;
   absl::MutexLock lock(&mu_);
   for (const std::string& node : nodes) {
-    const auto found = kernels_.find(Key(node, 0));
+    const auto found = kernels_.find(Key(node, 0, 0));
     OpKernel* kernel = found == kernels_.end() ? nullptr : found->second.kernel;
     if (kernel == nullptr || !IsBuiltIn(kernel) ||
         !absl::StrContains(typeid(*kernel).name(), "PhiloxRandomOp")) {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -62,11 +62,14 @@ class SharedKernels {
   void Delete(OpKernel* kernel);
 
   struct Entry {
+    std::shared_ptr<const NodeProperties> node;
     OpKernel* kernel;
     int uses;
   };
-  // Node name and group; the group is 0 for kernels that all groups share.
-  using Key = std::pair<std::string, int>;
+  // Node name, group, and number. The group is 0 for kernels that all groups
+  // share. Nodes that only share their name have other numbers: what is added
+  // to the graph of one piece may be called as what is added to another's.
+  using Key = std::tuple<std::string, int, int>;
 
   const int gpu_;
   const bool share_constants_;

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
+#include "tensorflow/core/common_runtime/multistream/base/host_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/graph/node_builder.h"
 
@@ -84,7 +85,11 @@ class Prover : public PaddingProver {
     if (is_free) free_.insert(&node);
     std::vector<LengthTensor> outputs;
     std::vector<LengthMask> of_node;
-    const std::string why = LengthsOfOutputs(op, &outputs, &of_node);
+    std::string why = LengthsOfOutputs(op, &outputs, &of_node);
+    if (why.empty() && !of_node.empty() &&
+        node.attrs().Find(kRunsOnHostAttr) != nullptr) {
+      why = "computes on the host, where there is no mask";
+    }
     if (!why.empty() && !is_free) return RefusedPadding(node, why);
     if (!why.empty()) {
       // What is computed of positions and sizes may be both.

@@ -18,10 +18,12 @@
 #include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/common_runtime/multistream/base/assigned_nodes.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/kept_order.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_graph.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/equal_ops.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/sums.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -66,6 +68,7 @@ class Cutter {
         fewest_launches_(fewest_launches),
         levels_(old_) {
     old_.Copy(graph);
+    KeepOrderOfResources(&old_);
     FixupSourceAndSinkEdges(&old_);
   }
 
@@ -168,6 +171,19 @@ class Cutter {
         if (levels_.PieceOf(to) == of) levels_.LetRunAsAlways(to);
       }
       leaves = true;
+    }
+    for (const int id : nodes) {
+      // What an op outside has made is the step's copy in a recording, which
+      // no op of the recording takes over.
+      for (const Node* it : SummandsOf(*old_.FindNodeId(id))) {
+        if (levels_.PieceOf(it->id()) == of || levels_.IsCopied(it->id())) {
+          continue;
+        }
+        VLOG(2) << "Not in a piece: " << id << " adds what others have made";
+        levels_.LetRunAsAlways(id);
+        leaves = true;
+        break;
+      }
     }
     if (leaves) return std::nullopt;
     Piece piece;

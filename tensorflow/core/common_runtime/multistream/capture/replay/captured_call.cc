@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/device_context.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
@@ -35,6 +36,16 @@ std::vector<int> ByIndex(const std::vector<Item>& items) {
   return at;
 }
 
+// Which of `all` are in `some`?
+std::vector<bool> AreIn(const std::vector<std::string>& some,
+                        const std::vector<std::string>& all) {
+  std::vector<bool> are_in;
+  for (const std::string& it : all) {
+    are_in.push_back(absl::c_linear_search(some, it));
+  }
+  return are_in;
+}
+
 std::vector<Tensor> EmptyStates(size_t draws) {
   std::vector<Tensor> states;
   for (size_t i = 0; i < draws; ++i) {
@@ -50,6 +61,7 @@ std::vector<Tensor> EmptyStates(size_t draws) {
 
 StepInterface::StepInterface(const Capturable& graph)
     : receives(Parsed(graph.receives)),
+      are_summands(AreIn(graph.summands, graph.receives)),
       passed(graph.passed),
       passed_keys(KeysOf(graph.passed)),
       messages(Parsed(graph.messages)),

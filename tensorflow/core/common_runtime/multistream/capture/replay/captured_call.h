@@ -70,6 +70,7 @@ struct StepInterface {
   bool AreChecked(const std::vector<Tensor>& made) const;
 
   const std::vector<Key> receives;
+  const std::vector<bool> are_summands;  // of the receives (sums.h)
   const std::vector<Capturable::Passed> passed;
   const std::vector<Key> passed_keys;  // in that order
   const std::vector<Key> messages;

@@ -214,6 +214,13 @@ absl::Status RecordedCopies::CopyOut(const CapturedCall& call,
   return absl::OkStatus();
 }
 
+bool RecordedCopies::CopiesToHost() const {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (step_.GoesToHost(i) && !places_[i].on_host) return true;
+  }
+  return false;
+}
+
 absl::Status RecordedCopies::CheckPadding(const Padding& padding) const {
   for (size_t i = 0; i < places_.size(); ++i) {
     const ResultPlace& made = places_[i];

@@ -128,6 +128,10 @@ class RecordedCopies {
   absl::Status CopyOut(const CapturedCall& call,
                        const std::vector<Tensor>& outputs);
 
+  // Whether CopyOut copies an output to the host: the step has not ended before
+  // the copy has.
+  bool CopiesToHost() const;
+
   // Whether the outputs have the shapes that a padded call expects.
   absl::Status CheckPadding(const Padding& padding) const;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <string>
 #include <utility>
 
@@ -81,7 +82,9 @@ class RecordedStep::Ends : public RendezvousInterface,
     absl::Status status;
     Tensor value;
     if (const auto i = StepInterface::IndexOf(key, step().receives)) {
-      value = copies.inputs()[*i];
+      // Each launch copies the inputs in, so an op may write into them.
+      value = step().are_summands[*i] ? StandInOf(copies.inputs()[*i])
+                                      : copies.inputs()[*i];
     } else if (key.FullKey() == step().mask_key) {
       value = copies.mask();
     } else if (const auto i = StepInterface::IndexOf(key, step().draw_states)) {
@@ -159,6 +162,7 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
       leader_(leader),
       group_(group),
       has_memory_(group->reclaimable()),
+      has_homes_(leader->gpu_groups()->leader()->reclaimable()),
       recording_(leader->recorder(group->index())->NewRecording()),
       last_launch_(group->NewEvent()),
       ends_(std::make_unique<Ends>(this)),
@@ -265,7 +269,12 @@ absl::Status RecordedStep::RunOps(Executor* executor) {
   args.rendezvous = ends_.get();
   args.call_frame = ends_.get();
   args.cancellation_manager = &never;
-  args.runner = [](const std::function<void()>& closure) { closure(); };
+  // What comes after a receive runs once the receive has returned, and with it
+  // its reference to the value: an AddN looks for values of its own.
+  std::deque<std::function<void()>> closures;
+  args.runner = [&closures](std::function<void()> closure) {
+    closures.push_back(std::move(closure));
+  };
   args.run_all_kernels_inline = true;
   absl::Notification ended;
   absl::Status result;
@@ -273,6 +282,11 @@ absl::Status RecordedStep::RunOps(Executor* executor) {
     result = s;
     ended.Notify();
   });
+  while (!closures.empty()) {
+    const std::function<void()> closure = std::move(closures.front());
+    closures.pop_front();
+    closure();
+  }
   ended.WaitForNotification();
   made_.clear();
   changed_ = nullptr;
@@ -362,7 +376,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   group_->counters()->NoteReplay(step_.is_piece, with_branches);
   launches_.fetch_add(1, std::memory_order_relaxed);
   const bool goes_on =
-      step_.is_piece || (step_.changes_variables && step_.sends.empty() &&
+      step_.is_piece || (step_.changes_variables && !copies_.CopiesToHost() &&
                          !call->ends_when_completed());
   if (goes_on && status.ok()) {
     // As in stock TensorFlow, the step ends once enqueued: users of its results

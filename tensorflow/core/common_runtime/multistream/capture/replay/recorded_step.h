@@ -120,6 +120,7 @@ class RecordedStep {
   GroupLeader* const leader_;
   StreamGroup* const group_;
   const ReclaimableMemory::Holder has_memory_;
+  const ReclaimableMemory::Holder has_homes_;  // in the leader's memory
   const std::unique_ptr<Recording> recording_;
   const std::unique_ptr<StreamEvent> last_launch_;  // recorded after the launch
   // How many of the next launches are not polled.

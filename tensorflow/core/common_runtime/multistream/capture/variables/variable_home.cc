@@ -54,14 +54,6 @@ class Borrowed : public TensorBuffer {
   const size_t bytes_;
 };
 
-// A tensor with the same memory and a reference count of one.
-Tensor StandInOf(const Tensor& own) {
-  auto* buffer = new Borrowed(own);
-  Tensor stand_in(own.dtype(), own.shape(), buffer);
-  buffer->Unref();  // the tensor has its own reference
-  return stand_in;
-}
-
 bool IsWithin(const Tensor& value, const Tensor& memory) {
   const char* at = static_cast<const char*>(value.data());
   const char* begin = static_cast<const char*>(memory.data());
@@ -69,6 +61,13 @@ bool IsWithin(const Tensor& value, const Tensor& memory) {
 }
 
 }  // namespace
+
+Tensor StandInOf(const Tensor& own) {
+  auto* buffer = new Borrowed(own);
+  Tensor stand_in(own.dtype(), own.shape(), buffer);
+  buffer->Unref();  // the tensor has its own reference
+  return stand_in;
+}
 
 std::shared_ptr<VariableHome> VariableHome::Of(Var* variable,
                                                Allocator* allocator) {

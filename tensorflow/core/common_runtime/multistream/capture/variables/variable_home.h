@@ -138,6 +138,10 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
   absl::Time in_use_since_ ABSL_GUARDED_BY(mu_);
 };
 
+// A tensor with the memory of `own` and a reference count of one, so that an op
+// may write into the memory.
+Tensor StandInOf(const Tensor& own);
+
 // The variables that one run changes. Used on one thread. The variables must
 // outlive this object.
 class ChangedVariables {

@@ -4,6 +4,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -19,6 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/drawn_numbers.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_ends.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/sums.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -136,17 +138,27 @@ class Classifier {
 
   void Classify(const Graph& graph) {
     bool has_loops = false;
+    std::set<const Node*> summands;
+    for (const Node* node : graph.op_nodes()) {
+      for (const Node* it : SummandsOf(*node)) summands.insert(it);
+    }
     for (const Node* node : graph.op_nodes()) {
       has_loops |= node->IsEnter();
       if (std::string why = ObstacleAt(*node); !why.empty()) {
         Obstacle(*node, why);
         return;
       }
+      if (node->IsRecv() && summands.count(node) > 0) {
+        found.summands.push_back(found.receives.back());
+      }
     }
     if (has_loops) FindTransfersInLoops(graph);
     if (!found.obstacle.empty()) return;
     if (found.changes_variables && !found.checks.empty()) {
       found.obstacle = "it changes variables, and an Assert may fail";
+    } else if (!found.draws.empty() && !found.checks.empty()) {
+      // The step that runs again would draw other numbers.
+      found.obstacle = "it draws random numbers, and an Assert may fail";
     } else if (!found.changes_variables && found.sends.empty() &&
                found.results.empty()) {
       found.obstacle = "the graph has no result";

@@ -43,6 +43,8 @@ struct Capturable {
     bool decides = false;
   };
   std::vector<std::string> receives;
+  // Those that an AddN may take over (sums.h).
+  std::vector<std::string> summands;
   // Arguments that are only sent to the host, which the values from the host
   // may depend on (PassesArgumentOn).
   struct Passed {

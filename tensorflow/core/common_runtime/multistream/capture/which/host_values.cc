@@ -3,8 +3,12 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 
+#include <map>
 #include <set>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
@@ -208,6 +212,48 @@ bool HasKernelOnGpu(const Node& node) {
       .ok();
 }
 
+// The transfers of early values between GPUs by which each of two GPUs, or each
+// of several, gets something of the next.
+std::set<Transfer> TransfersInCycles(
+    const Sent& sent, absl::FunctionRef<bool(const Node*)> is_early) {
+  std::map<std::string, std::set<std::string>> after;  // of each GPU
+  const auto gpus_of = [](const Transfer& transfer, const Node* send) {
+    return std::pair(send->assigned_device_name(), std::get<2>(transfer));
+  };
+  const auto is_between_gpus = [&](const Transfer& transfer, const Node* send) {
+    const auto [from, to] = gpus_of(transfer, send);
+    return from != to && IsOfType(from, DEVICE_GPU) &&
+           IsOfType(to, DEVICE_GPU) && is_early(send);
+  };
+  std::vector<Transfer> found;
+  for (const auto& [transfer, send] : sent) {
+    if (!is_between_gpus(transfer, send)) continue;
+    const auto [from, to] = gpus_of(transfer, send);
+    after[from].insert(to);
+    found.push_back(transfer);
+  }
+  const auto reaches = [&after](const std::string& from,
+                                const std::string& to) {
+    std::set<std::string> seen = {from};
+    std::vector<std::string> next = {from};
+    while (!next.empty()) {
+      const std::string gpu = std::move(next.back());
+      next.pop_back();
+      if (gpu == to) return true;
+      for (const std::string& it : after[gpu]) {
+        if (seen.insert(it).second) next.push_back(it);
+      }
+    }
+    return false;
+  };
+  std::set<Transfer> in_cycles;
+  for (const Transfer& transfer : found) {
+    const auto [from, to] = gpus_of(transfer, sent.at(transfer));
+    if (reaches(to, from)) in_cycles.insert(transfer);
+  }
+  return in_cycles;
+}
+
 }  // namespace
 
 void MarkEarlyValues(absl::Span<Graph* const> parts) {
@@ -225,18 +271,25 @@ void MarkEarlyValues(absl::Span<Graph* const> parts) {
   const bool several_gpus = absl::c_count_if(parts, [](const Graph* part) {
                               return IsOnGpu(*part);
                             }) > 1;
+  const auto is_early = [](const Node* send) {
+    return IsEarly(*send, nullptr);
+  };
+  const std::set<Transfer> in_cycles = TransfersInCycles(sent, is_early);
   for (const auto& [transfer, send] : sent) {
     const auto found = received.find(transfer);
     if (found == received.end()) continue;
     Node* receive = found->second;
-    const bool is_early = IsEarly(*send, nullptr);
-    if (is_early) {
+    const bool early = is_early(send);
+    if (early) {
       receive->AddAttr(kEarly, true);
     } else if (IsEarly(*send, &sent)) {
       receive->AddAttr(kAfterArguments, true);
     }
-    // Of two GPUs' parts that are cut into pieces, each may wait for the other.
-    if ((several_gpus && !is_early) || !has_frames) continue;
+    // Of two GPUs' parts that are cut into pieces, each may wait for the other:
+    // a piece ends, and gives what is early in it, after it has begun with all
+    // that it takes.
+    if ((several_gpus && !early) || in_cycles.count(transfer) > 0) continue;
+    if (!has_frames) continue;
     const ValueWaits waits = FindWaits(*send, transfer, sent, frames);
     if (!waits.known) continue;
     receive->AddAttr(kAfter, waits.sends);
