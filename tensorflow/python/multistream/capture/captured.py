@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager import context
-from tensorflow.python.eager.polymorphic_function import autograph_util, polymorphic_function
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.multistream import compat, loader
 
@@ -91,40 +90,24 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
     if whole:
         options["input_signature"] = whole.input_signature
         options["reduce_retracing"] = whole._reduce_retracing
-    return polymorphic_function.function(marked, autograph=False, **options)
+    # With AutoGraph for Python code, which `marked` calls.
+    return polymorphic_function.function(marked, autograph=whole is None, **options)
 
 
 def _to_trace(function: Any) -> Any:
     """What to call in place of `function` while a graph is built for it.
 
-    A `tf.function` gives its Python code: a call of the `tf.function` itself would make it keep the
-    graphs, and so the variables, of each object whose method it is.
+    Of a `tf.function` another one with the same Python code: a `tf.function` that is called with
+    objects, as `self`, keeps the graphs that it has built for each of them, and so their variables.
     """
-    if isinstance(function, compat.ConcreteFunction):
+    if not isinstance(function, polymorphic_function.Function):
         return function
-    autograph, options = True, None
-    if isinstance(function, polymorphic_function.Function):
-        autograph = function._autograph
-        options = function._experimental_autograph_options
-        if function._jit_compile:
-            # XLA compiles this call only. Without the input_signature, which has no `self`.
-            return polymorphic_function.function(
-                function.python_function,
-                autograph=autograph,
-                jit_compile=True,
-                experimental_autograph_options=options,
-            )
-        function = function.python_function
-    if not autograph:
-        return function
-    converted = autograph_util.py_func_from_autograph(function, options)
-
-    def traced(*args: Any, **kwargs: Any) -> Any:
-        # The function around this call is traced without AutoGraph.
-        with ag_ctx.ControlStatusCtx(ag_ctx.Status.UNSPECIFIED, options):
-            return converted(*args, **kwargs)
-
-    return traced
+    return polymorphic_function.function(
+        function.python_function,  # without the input_signature, which leaves out `self`
+        autograph=function._autograph,
+        jit_compile=function._jit_compile,
+        experimental_autograph_options=function._experimental_autograph_options,
+    )
 
 
 def _prepare(mode: str) -> None:

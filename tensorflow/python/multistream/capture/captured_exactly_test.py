@@ -258,6 +258,51 @@ check(total("pieces_replayed") > 3, str(tf.cuda.capture_report()))
     )
 
 
+def test_integers_that_a_function_returns() -> None:
+    """Of functions as users write them: no other function around them."""
+    run(
+        """
+def body(x, i):
+    return x * 2.0 + 1.0, i * 3 + 1, tf.bitcast(x, tf.int32), tf.shape(x)
+
+function = tf.function(on_gpu(body))
+with tf.device(GPU):
+    for call in range(10):
+        x, i = floats(3, 4), rng.integers(-(2**31), 2**31, (3, 4)).astype(np.int32)
+        with np.errstate(over="ignore"):
+            expected = x * 2 + 1, i * 3 + 1, x.view(np.int32), (3, 4)
+        for found, right in zip(function(x, i), expected, strict=True):
+            check(np.array_equal(found, right), f"call {call}: {found}")
+check(replayed() > 3, str(tf.cuda.capture_report()))
+"""
+    )
+
+
+def test_integers_that_a_training_returns() -> None:
+    """They are there when the call returns; on a GPU the step would take longer than the call."""
+    run(
+        """
+steps, large = variable(), variable(256, 256)
+
+def train(x):
+    y = x
+    for _ in range(20):
+        y = tf.tanh(y @ large + x)
+    large.assign_add(y * 1e-3)
+    steps.assign_add(1.0 + tf.reduce_max(y) * 0.0)
+    return tf.cast(steps, tf.int32) * 3
+
+function = tf.function(on_gpu(train))
+with tf.device(GPU):
+    x = tf.constant(floats(256, 256))
+    for step in range(1, 31):
+        found = int(function(x))
+        check(found == 3 * step, f"step {step}: {found}")
+check(replayed() > 10, str(tf.cuda.capture_report()))
+"""
+    )
+
+
 def test_memory_that_recordings_keep_for_variables_is_given_back() -> None:
     """A new value for each variable, as from a checkpoint, fits where it does without capture."""
     run(
