@@ -45,6 +45,20 @@
 namespace tensorflow::multistream {
 namespace {
 
+// Whether devices wait until few kernels are pending. They learn of a kernel's
+// end by callbacks, which come only after the end of a recording.
+bool LimitsPendingKernels(const ConfigProto& config) {
+  const auto& options = config.gpu_options().experimental();
+  const bool limits = options.kernel_tracker_max_interval() > 0 ||
+                      options.kernel_tracker_max_bytes() > 0 ||
+                      options.kernel_tracker_max_pending() > 0;
+  if (limits) {
+    LOG_FIRST_N(WARNING, 1) << "Multi-stream: steps are not captured, as "
+                               "kernel_tracker_max_* limits pending kernels";
+  }
+  return limits;
+}
+
 class CudaGpuFactory : public BaseGPUDeviceFactory {
  public:
   // Returns an error if there is no GPU. If it listed none, Python would
@@ -118,7 +132,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     }
     // The recorders come last.
     const size_t groups = specs_.size();
-    for (size_t i = 0; options_.captures() && i < groups; ++i) {
+    captures_ = options_.captures() && !LimitsPendingKernels(options.config);
+    for (size_t i = 0; captures_ && i < groups; ++i) {
       specs_.push_back(specs_[i]);
       specs_.back().is_recorder = true;
     }
@@ -141,7 +156,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
                        " devices for the stream groups"));
     }
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
-    if (options_.captures()) {
+    if (captures_) {
       if (!GateWaitsOfCudaDriver() && options_.capture_is_default) {
         // Capture that the program did not ask for must not be in the way of
         // cudaDeviceSynchronize.
@@ -183,6 +198,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       std::unique_ptr<CudaRecorder> recorder(
           static_cast<CudaRecorder*>(all[i].release()));
       recorder->SetContext(specs_[i].group);
+      recorder->set_memory(memory_of_recorder_.at(specs_[i].group).get());
       recorder->set_most_branches(options_.capture_branches);
       recorder->set_fuses(options_.capture_fuse && kKernelsAreCompared);
       LeaderOf(specs_[i], *devices, sizes->size())
@@ -275,7 +291,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       };
       const int64_t megabytes = size.group_bytes >> 20;
       for (int i = 0; i < size.groups; ++i) add(megabytes, i, i);
-      for (int i = 0; options_.captures() && i < size.groups; ++i) {
+      for (int i = 0; captures_ && i < size.groups; ++i) {
         // Recorders have no memory of their own. But cudaMallocAsync's pool,
         // which all devices share, takes the limit of the last device.
         add(options_.cuda_malloc_async ? megabytes : 1, most + i, i);
@@ -305,9 +321,15 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
                    spec.group->context());
     MakeStreamsOfGroup(spec.group->gpu(), spec.group->index());
     if (spec.is_recorder) {
+      std::unique_ptr<MemoryOfRecorder>& memory =
+          memory_of_recorder_[spec.group];
+      if (memory == nullptr) {
+        memory = std::make_unique<MemoryOfRecorder>(
+            spec.group->allocator(), static_cast<CudaStreamGroup*>(spec.group));
+      }
       return std::make_unique<CudaRecorder>(
           spec.group, options, spec.device_name, memory_limit, locality,
-          tf_device_id, description, spec.group->allocator(), cpu_allocator,
+          tf_device_id, description, memory.get(), cpu_allocator,
           spec.group->host_allocator());
     }
     const auto bytes_of_gpu =
@@ -330,7 +352,10 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   absl::Mutex mu_;
   Options options_ ABSL_GUARDED_BY(mu_);
   std::vector<Spec> specs_ ABSL_GUARDED_BY(mu_);  // index: TensorFlow device id
+  bool captures_ ABSL_GUARDED_BY(mu_) = false;
   CudaAllocators allocators_ ABSL_GUARDED_BY(mu_);
+  std::map<const StreamGroup*, std::unique_ptr<MemoryOfRecorder>>
+      memory_of_recorder_ ABSL_GUARDED_BY(mu_);
   // CreateGPUDevice has no Status to return, so its errors go here.
   absl::Status memory_status_ ABSL_GUARDED_BY(mu_);
 };

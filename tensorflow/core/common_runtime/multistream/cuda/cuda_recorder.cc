@@ -156,11 +156,8 @@ class CudaRecording : public Recording {
         group_(static_cast<CudaStreamGroup*>(recorder->group())),
         stream_(recorder->compute_stream()),
         memory_(recorder->OwnAllocator(AllocatorAttributes()),
-                recorder->OwnAllocator(PinnedMemory()), recorder->apart_bytes(),
-                // Called for recycled memory, which the group's stream may
-                // still use.
-                [this] { order_.Update(stream_->WaitFor(group_->stream())); }) {
-  }
+                recorder->OwnAllocator(PinnedMemory()),
+                recorder->apart_bytes()) {}
 
   // Must not use recorder_: its session, and with it the recorder, may be gone.
   ~CudaRecording() override {
@@ -251,7 +248,6 @@ class CudaRecording : public Recording {
     }
     status.Update(stream_->BlockHostUntilDone());
     for (const auto& callback : callbacks) callback();
-    status.Update(order_);
     return status;
   }
 
@@ -412,7 +408,6 @@ class CudaRecording : public Recording {
   se::StreamExecutor* const executor_;
   CudaStreamGroup* const group_;
   se::Stream* const stream_;  // the recorder's
-  absl::Status order_;        // of waits that could not be enqueued
   RecordingMemory memory_;
   Callbacks callbacks_;  // free memory that the graph's copies read
   CUgraphExec exec_ = nullptr;
@@ -423,7 +418,20 @@ class CudaRecording : public Recording {
 
 }  // namespace
 
+void* MemoryOfRecorder::AllocateRaw(size_t alignment, size_t bytes,
+                                    const AllocationAttributes& attributes) {
+  void* address = AllocatorWrapper::AllocateRaw(alignment, bytes, attributes);
+  se::Stream* const stream = stream_;
+  if (address == nullptr || stream == nullptr) return address;
+  const absl::Status ordered = stream->WaitFor(group_->stream());
+  if (ordered.ok()) return address;
+  LOG(ERROR) << "Multi-stream: memory for a recording is not used: " << ordered;
+  DeallocateRaw(address);
+  return nullptr;
+}
+
 std::unique_ptr<Recording> CudaRecorder::NewRecording() {
+  memory_->set_stream(compute_stream());
   return std::make_unique<CudaRecording>(this);
 }
 

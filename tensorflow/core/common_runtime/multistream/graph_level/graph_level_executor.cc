@@ -73,12 +73,16 @@ class GraphLevelExecutor : public Executor {
                            : mark.has_value()
                                ? "tf.cuda.captured(mode=\"require\")"
                                : absl::StrCat(kCaptureVariable, "=require");
+    std::string never = WhyNothingIsCaptured();
     if (leader_->recorder(0) == nullptr) {
-      if (required.empty()) return absl::OkStatus();
-      return NotCaptured(required, params,
-                         "the device was made before steps were to be "
-                         "captured, or its session has a name of its own for "
-                         "it");
+      never =
+          "the device was made before steps were to be captured, or its "
+          "session has a name of its own for it, or limits the kernels that "
+          "are pending (kernel_tracker_max_*)";
+    }
+    if (!never.empty()) {
+      return required.empty() ? absl::OkStatus()
+                              : NotCaptured(required, params, never);
     }
     // TF_MULTI_STREAM_CAPTURE=require does not mean initializers and training
     // steps, unless the function itself is marked.

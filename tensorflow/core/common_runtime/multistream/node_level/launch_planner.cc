@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_report.h"
 #include "tensorflow/core/platform/logging.h"
@@ -51,6 +52,10 @@ void LaunchPlanner::SetGraph(
   kernels_ = std::move(kernels);
   graph_ = std::make_unique<Graph>(graph.flib_def());
   graph_->Copy(graph);
+  gets_lists_ = absl::c_any_of(graph_->op_nodes(), [this](const Node* node) {
+    return (node->IsArg() || node->IsRecv() || IsCall(node->def(), library_)) &&
+           absl::c_linear_search(node->output_types(), DT_VARIANT);
+  });
 }
 
 absl::StatusOr<bool> LaunchPlanner::HasNodesToTune() const {
@@ -100,7 +105,7 @@ absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
     const NodePlan::Node& planned = plan.nodes[node->id()];
     Launch& launch = launches->by_kernel[kernel->second];
     static_cast<NodePlan::Node&>(launch) = planned;
-    launch.traits = TraitsOf(*node, *kernel->second);
+    launch.traits = TraitsOf(*node, *kernel->second, plan);
     for (NodePlan::Wait& wait : launch.waits) {
       for (int& id : wait.nodes) id = slot_of[id];
     }
@@ -153,15 +158,16 @@ bool LaunchPlanner::MayBlock(const Node& node) const {
   return !LeaderReason(node, library_).empty();
 }
 
-OpTraits LaunchPlanner::TraitsOf(const Node& node,
-                                 const OpKernel& kernel) const {
+OpTraits LaunchPlanner::TraitsOf(const Node& node, const OpKernel& kernel,
+                                 const NodePlan& plan) const {
   OpTraits traits;
   traits.changes_state = MayChangeState(kernel, library_);
+  // A step with a list that it holds copies the list at each change.
+  const bool of_several = absl::c_count(plan.groups_used, true) > 1 ||
+                          (streams_.groups > 1 && gets_lists_);
   for (DataType type : kernel.input_types()) {
     traits.keeps_inputs |= type == DT_RESOURCE;
-    // Even if the graph's own nodes are on one group: a function that the graph
-    // calls may have made the list on others.
-    traits.takes_lists |= type == DT_VARIANT && streams_.groups > 1;
+    traits.takes_lists |= type == DT_VARIANT && of_several;
   }
   traits.keeps_inputs &= !LeaderReason(node, library_).empty();
   return traits;

@@ -64,7 +64,8 @@ class LaunchPlanner {
   // Whether the op may block its thread until another op of the step has run,
   // as taking from a staging area does.
   bool MayBlock(const Node& node) const;
-  OpTraits TraitsOf(const Node& node, const OpKernel& kernel) const;
+  OpTraits TraitsOf(const Node& node, const OpKernel& kernel,
+                    const NodePlan& plan) const;
 
   const Options& options_;
   const SessionStreams streams_;
@@ -73,6 +74,8 @@ class LaunchPlanner {
   const FunctionLibraryDefinition* const library_;
   absl::flat_hash_map<std::string, OpKernel*> kernels_;  // by node
   std::unique_ptr<Graph> graph_;
+  // Whether a list may come from elsewhere, as from a function that it calls.
+  bool gets_lists_ = false;
   StepProfile profile_;
 };
 

@@ -38,18 +38,37 @@ bool OnlyReads(const Node& node) {
          op == "VarIsInitializedOp" || absl::StartsWith(op, "ResourceGather");
 }
 
-// The resource of a handle, by a name that other handles of it have, too.
-std::string ResourceOf(const Edge* edge) {
-  while (HandsValueOn(*edge->src()) && edge->src()->input_edge(0, &edge).ok()) {
+// The resources that a handle may be of, by names that other handles of these
+// have, too: a branch may choose one.
+std::set<std::string> ResourcesOf(const Edge& handle) {
+  std::set<std::string> found;
+  std::set<const Node*> seen;
+  std::vector<const Edge*> next = {&handle};
+  while (!next.empty()) {
+    const Edge* edge = next.back();
+    next.pop_back();
+    const Node& node = *edge->src();
+    if (HandsValueOn(node)) {
+      if (!seen.insert(&node).second) continue;
+      for (const Edge* in : node.in_edges()) {
+        if (!in->IsControlEdge() &&
+            node.input_type(in->dst_input()) == DT_RESOURCE) {
+          next.push_back(in);
+        }
+      }
+      continue;
+    }
+    std::string container, name;
+    if (node.type_string() == "VarHandleOp" &&
+        TryGetNodeAttr(node.attrs(), "container", &container) &&
+        TryGetNodeAttr(node.attrs(), "shared_name", &name)) {
+      found.insert(absl::StrCat("variable ", container, "/", name));
+    } else {
+      found.insert(
+          absl::StrCat("output ", edge->src_output(), " of ", node.name()));
+    }
   }
-  const Node& node = *edge->src();
-  std::string container, name;
-  if (node.type_string() == "VarHandleOp" &&
-      TryGetNodeAttr(node.attrs(), "container", &container) &&
-      TryGetNodeAttr(node.attrs(), "shared_name", &name)) {
-    return absl::StrCat("variable ", container, "/", name);
-  }
-  return absl::StrCat("output ", edge->src_output(), " of ", node.name());
+  return found;
 }
 
 // Sets of the graph's uses of resources, by the number of each use's op.
@@ -75,14 +94,18 @@ class Keeper {
     FindBefore();
     FindLost();
     if (lost_after_.empty()) return;
+    FindLostFrom();
     std::set<std::pair<Node*, Node*>> kept;
     for (Node* node : graph_.op_nodes()) {
       if (!IsCopied(*node)) continue;
-      for (Node* before : BeforeCopies(*node)) {
-        for (Node* after : node->out_nodes()) {
-          // A Merge runs with any one of its inputs.
-          if (!after->IsOp() || IsCopied(*after) || after->IsMerge()) continue;
-          if (MustComeBefore(*before, *after)) kept.insert({before, after});
+      const std::set<Node*> all_before = BeforeCopies(*node);
+      for (Node* after : node->out_nodes()) {
+        // A Merge runs with any one of its inputs.
+        if (!after->IsOp() || IsCopied(*after) || after->IsMerge()) continue;
+        for (Node* before : all_before) {
+          if (Meet(lost_from_[after->id()], before_[before->id()])) {
+            kept.insert({before, after});
+          }
         }
       }
     }
@@ -110,8 +133,10 @@ class Keeper {
           continue;
         }
         number_.try_emplace(node, number_.size());
-        uses_.push_back({ResourceOf(edge), node, !OnlyReads(*node)});
-        changes |= uses_.back().changes;
+        for (const std::string& resource : ResourcesOf(*edge)) {
+          uses_.push_back({resource, node, !OnlyReads(*node)});
+          changes |= uses_.back().changes;
+        }
       }
     }
     return changes && copies_wait;
@@ -205,32 +230,19 @@ class Keeper {
     }
   }
 
-  // Whether a lost order is one of a use before or at `before`, and of one at
-  // or after `after`.
-  bool MustComeBefore(const Node& before, const Node& after) const {
-    return absl::c_any_of(lost_after_, [&](const auto& lost) {
-      const auto& [node, uses] = lost;
-      return Meet(uses, before_[before.id()]) && IsAtOrAfter(*node, after);
-    });
-  }
-
-  bool IsAtOrAfter(const Node& node, const Node& after) const {
-    std::vector<bool>& found = from_[&node];
-    if (found.empty()) {
-      found.assign(graph_.num_node_ids(), false);
-      std::vector<const Node*> next = {&node};
-      found[node.id()] = true;
-      while (!next.empty()) {
-        const Node* at = next.back();
-        next.pop_back();
-        for (const Edge* edge : at->in_edges()) {
-          if (!Orders(*edge) || found[edge->src()->id()]) continue;
-          found[edge->src()->id()] = true;
-          next.push_back(edge->src());
-        }
+  // Finds after which uses a node has to come, as something at or after the
+  // node has lost their order.
+  void FindLostFrom() {
+    lost_from_.assign(graph_.num_node_ids(), Bits((number_.size() + 63) / 64));
+    for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
+      Bits& lost = lost_from_[(*node)->id()];
+      if (const auto own = lost_after_.find(*node); own != lost_after_.end()) {
+        AddAll(own->second, &lost);
+      }
+      for (const Edge* edge : (*node)->out_edges()) {
+        if (Orders(*edge)) AddAll(lost_from_[edge->dst()->id()], &lost);
       }
     }
-    return found[after.id()];
   }
 
   Graph& graph_;
@@ -239,8 +251,7 @@ class Keeper {
   std::vector<const Node*> order_;
   std::vector<Bits> before_, still_before_;  // by node id
   absl::flat_hash_map<const Node*, Bits> lost_after_;
-  // The nodes from which a node of lost_after_ is reached, by node id.
-  mutable absl::flat_hash_map<const Node*, std::vector<bool>> from_;
+  std::vector<Bits> lost_from_;  // by node id
 };
 
 }  // namespace

@@ -15,12 +15,8 @@ namespace tensorflow::multistream {
 // Tensors call their allocator when they are deleted, so it must outlive them.
 class RecordingMemory::Part : public Allocator {
  public:
-  Part(Allocator* wrapped, bool reuses, size_t apart_bytes,
-       std::function<void()> taken)
-      : wrapped_(wrapped),
-        reuses_(reuses),
-        taken_(std::move(taken)),
-        apart_bytes_(apart_bytes) {}
+  Part(Allocator* wrapped, bool reuses, size_t apart_bytes)
+      : wrapped_(wrapped), reuses_(reuses), apart_bytes_(apart_bytes) {}
 
   ~Part() override {
     for (const Block& block : blocks_) wrapped_->DeallocateRaw(block.address);
@@ -129,11 +125,15 @@ class RecordingMemory::Part : public Allocator {
 
   bool KeepApart(const std::vector<size_t>& allocations) {
     absl::MutexLock lock(&mu_);
+    std::vector<size_t> fresh;
     for (const size_t number : allocations) {
-      auto& [i, bytes] = sequence_[number];
-      const size_t fresh = Add(Allocator::kAllocatorAlignment, bytes);
-      if (fresh == blocks_.size()) return false;
-      i = fresh;
+      fresh.push_back(
+          Add(Allocator::kAllocatorAlignment, sequence_[number].second));
+      // Then all stay where they are: what was captured refers to that.
+      if (fresh.back() == blocks_.size()) return false;
+    }
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      sequence_[allocations[i]].first = fresh[i];
     }
     return true;
   }
@@ -194,7 +194,6 @@ class RecordingMemory::Part : public Allocator {
     void* address = wrapped_->AllocateRaw(alignment, std::max<size_t>(bytes, 1),
                                           attributes);
     if (address == nullptr) return blocks_.size();
-    taken_();
     by_address_[address] = blocks_.size();
     blocks_.push_back({address, bytes});
     return blocks_.size() - 1;
@@ -230,7 +229,6 @@ class RecordingMemory::Part : public Allocator {
 
   Allocator* const wrapped_;
   const bool reuses_;
-  const std::function<void()> taken_;
   mutable absl::Mutex mu_;
   std::vector<Block> blocks_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<const void*, size_t> by_address_ ABSL_GUARDED_BY(mu_);
@@ -246,12 +244,10 @@ class RecordingMemory::Part : public Allocator {
 };
 
 RecordingMemory::RecordingMemory(Allocator* device, Allocator* pinned,
-                                 size_t apart_bytes,
-                                 std::function<void()> taken)
-    : device_(std::make_shared<Part>(device, /*reuses=*/true, apart_bytes,
-                                     std::move(taken))),
+                                 size_t apart_bytes)
+    : device_(std::make_shared<Part>(device, /*reuses=*/true, apart_bytes)),
       pinned_(std::make_shared<Part>(pinned, /*reuses=*/false,
-                                     /*apart_bytes=*/0, [] {})) {}
+                                     /*apart_bytes=*/0)) {}
 
 RecordingMemory::~RecordingMemory() {
   for (const auto& part : {device_, pinned_}) {

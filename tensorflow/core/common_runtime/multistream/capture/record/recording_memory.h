@@ -40,10 +40,8 @@ class RecordingMemory {
 
   // Takes memory from `device` and `pinned` (host), which must both outlive
   // this object. Freed memory is reused only after `apart_bytes` have been
-  // taken from `device`. Calls `taken` after each allocation from `device`.
-  RecordingMemory(
-      Allocator* device, Allocator* pinned, size_t apart_bytes = 0,
-      std::function<void()> taken = [] {});
+  // taken from `device`.
+  RecordingMemory(Allocator* device, Allocator* pinned, size_t apart_bytes = 0);
   // Frees the memory. No tensor may refer to it, and no stream may use it.
   ~RecordingMemory();
 
@@ -83,7 +81,8 @@ class RecordingMemory {
   std::vector<size_t> TakeFreed();
 
   // From the next repeat on, each of these allocations gets memory of its own,
-  // which it had shared with later ones. False: there is too little memory.
+  // which it had shared with later ones. False: there is too little memory, and
+  // nothing has changed.
   bool KeepApart(const std::vector<size_t>& allocations);
 
   // Bytes on the device and the host together.

@@ -22,10 +22,21 @@ class RecordingMemoryTest : public ::testing::Test {
     return address;
   }
 
-  int taken_ = 0;
-  std::unique_ptr<RecordingMemory> memory_ = std::make_unique<RecordingMemory>(
-      cpu_allocator(), cpu_allocator(), /*apart_bytes=*/0,
-      [this] { ++taken_; });
+  // The CPU's, of which so many allocations succeed.
+  class FewAllocations : public AllocatorWrapper {
+   public:
+    FewAllocations() : AllocatorWrapper(cpu_allocator()) {}
+    void* AllocateRaw(size_t alignment, size_t bytes,
+                      const AllocationAttributes&) override {
+      return left-- > 0 ? AllocatorWrapper::AllocateRaw(alignment, bytes)
+                        : nullptr;
+    }
+    int left = 1000;
+  };
+
+  FewAllocations few_;
+  std::unique_ptr<RecordingMemory> memory_ =
+      std::make_unique<RecordingMemory>(&few_, cpu_allocator());
 };
 
 TEST_F(RecordingMemoryTest, ARepeatGetsTheSameAddresses) {
@@ -45,7 +56,7 @@ TEST_F(RecordingMemoryTest, ARepeatGetsTheSameAddresses) {
     memory_->Repeat();
   }
   EXPECT_EQ(first, second);
-  EXPECT_EQ(taken_, 3);
+  EXPECT_EQ(few_.left, 997);
   EXPECT_EQ(memory_->bytes(), 1600);
   Free(input);
 }
@@ -288,6 +299,18 @@ TEST_F(RecordingMemoryTest, AllocationsThatAreKeptApartGetMemoryOfTheirOwn) {
   }
   EXPECT_EQ(seen[0], seen[1]);
   Free(input);
+}
+
+TEST_F(RecordingMemoryTest, WithTooLittleMemoryNoneIsKeptApart) {
+  memory_->Start();
+  void* first = TakeAndFree(1000);
+  EXPECT_EQ(TakeAndFree(1000), first);
+  EXPECT_EQ(TakeAndFree(1000), first);
+  few_.left = 1;
+  EXPECT_FALSE(memory_->KeepApart({1, 2}));
+  memory_->Repeat();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(TakeAndFree(1000), first);
+  EXPECT_TRUE(memory_->Check().ok());
 }
 
 TEST_F(RecordingMemoryTest, MemoryThatIsStillUsedIsNotFreed) {

@@ -4,6 +4,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -116,6 +117,16 @@ std::optional<CaptureMode> CaptureMarkOf(const Graph& graph) {
     found = std::max(found, CaptureModeOfName(name));
   }
   return found;
+}
+
+std::string WhyNothingIsCaptured() {
+  // TensorFlow's: ops whose inputs and outputs it prints.
+  constexpr char kVariable[] = "TF_GPU_DEBUG_OPS_TO_LOG";
+  const char* const ops = std::getenv(kVariable);
+  return ops == nullptr || *ops == '\0'
+             ? ""
+             : absl::StrCat("with ", kVariable,
+                            " TensorFlow waits for the GPU in ops");
 }
 
 }  // namespace tensorflow::multistream

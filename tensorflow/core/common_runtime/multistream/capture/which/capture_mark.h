@@ -16,6 +16,7 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURE_MARK_H_
 
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -44,6 +45,9 @@ void MarkParts(absl::Span<Graph* const> parts);
 
 // The mark of a part, if it has one.
 std::optional<CaptureMode> CaptureMarkOf(const Graph& graph);
+
+// Why no step of the process can be captured; empty if steps can.
+std::string WhyNothingIsCaptured();
 
 }  // namespace tensorflow::multistream
 

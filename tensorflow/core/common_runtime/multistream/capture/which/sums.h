@@ -15,10 +15,10 @@
 
 namespace tensorflow::multistream {
 
-// For an AddN of three or more floating-point tensors, the nodes whose outputs
-// it adds and may take over. Nodes that only hand a tensor's memory on are
-// passed by; nodes that keep a reference to what they give are left out. Empty
-// for any other node.
+// For an AddN of three or more floating-point tensors, the nodes that have made
+// the memory that it may take over. Nodes that may hand memory on, or a part of
+// it, are passed by; nodes that keep a reference to what they give are left
+// out. Empty for any other node.
 std::vector<const Node*> SummandsOf(const Node& node);
 
 }  // namespace tensorflow::multistream
