@@ -151,6 +151,48 @@ check(total("pieces_replayed") > 4, str(tf.cuda.capture_report()))
     )
 
 
+def test_order_of_sums_of_what_is_used_twice() -> None:
+    """Equal ops of a training are one op in a recording; a piece gives a tensor in two shapes."""
+    run(
+        """
+with tf.device(GPU):
+    a, v, count = (tf.Variable(floats(64, 4)) for _ in range(3))
+
+def equal_ops(x):
+    total = tf.add_n([a, x, tf.tanh(v)])
+    again = tf.tanh(v) * 2.0
+    count.assign_add(tf.ones([64, 4]))
+    return total, again
+
+def many(x):
+    for _ in range(3):
+        x = tf.tanh(x + 0.1)
+    return x
+
+def given_twice(x):
+    h = many(x)
+    reshaped = tf.reshape(h, [4, 64])
+    rolled = tf.roll(tf.sin(x), 1, 0)  # Roll is not captured
+    total = tf.add_n([a, rolled, h])
+    with tf.control_dependencies([total]):
+        return total, tf.roll(reshaped, 1, 0), tf.roll(rolled, 1, 0), many(total)
+
+def handed_on(x):
+    rolled = [tf.roll(x + i, 1, 0) for i in (1.0, 2.0)]
+    same = [tf.einsum("ab->ab", rolled[0]), tf.concat([rolled[1]], 0)]
+    return [many(tf.add_n([a, v, each])) for each in same]
+
+for body in equal_ops, given_twice, handed_on:
+    captured, plain = both_ways(on_gpu(body))
+    with tf.device(GPU):
+        x = tf.constant(floats(64, 4))
+        for call in range(12):
+            check(bits(captured(x)) == bits(plain(x)), f"{body.__name__}, call {call}")
+check(total("steps_replayed") + total("pieces_replayed") > 10, str(tf.cuda.capture_report()))
+"""
+    )
+
+
 def test_pieces_whose_nodes_have_the_same_names() -> None:
     """What is added to each piece is numbered in each: constants of other types, and masks."""
     run(

@@ -172,19 +172,7 @@ class Cutter {
       }
       leaves = true;
     }
-    for (const int id : nodes) {
-      // What an op outside has made is the step's copy in a recording, which
-      // no op of the recording takes over.
-      for (const Node* it : SummandsOf(*old_.FindNodeId(id))) {
-        if (levels_.PieceOf(it->id()) == of || levels_.IsCopied(it->id())) {
-          continue;
-        }
-        VLOG(2) << "Not in a piece: " << id << " adds what others have made";
-        levels_.LetRunAsAlways(id);
-        leaves = true;
-        break;
-      }
-    }
+    if (LeaveSums(of, border)) leaves = true;
     if (leaves) return std::nullopt;
     Piece piece;
     piece.launches = launches;
@@ -228,6 +216,32 @@ class Cutter {
     border_[piece.name] = border;
     id_[piece.name] = of;
     return piece;
+  }
+
+  // Lets sums, or what they add, leave a piece in which an AddN would begin
+  // with another tensor than without capture (sums.h). Returns whether any did.
+  bool LeaveSums(PieceId of, const PieceBorder& border) {
+    bool leaves = false;
+    for (const Node* node : old_.op_nodes()) {
+      const bool is_inside = levels_.PieceOf(node->id()) == of;
+      for (const Node* it : SummandsOf(*node)) {
+        const bool is_of_piece = levels_.PieceOf(it->id()) == of;
+        if (is_inside == is_of_piece || levels_.IsCopied(it->id())) continue;
+        // In a recording, what comes from outside is a copy, to which more than
+        // the sum refers. And what the piece gives twice, as itself and
+        // reshaped, are two copies.
+        const int64_t given =
+            absl::c_count_if(border.gives, [&](const Output& output) {
+              return MayHaveMemoryOf(*it, *old_.FindNodeId(output.first),
+                                     output.second);
+            });
+        if (is_of_piece && given < 2) continue;
+        levels_.LetRunAsAlways(is_of_piece ? it->id() : node->id());
+        leaves = true;
+        break;
+      }
+    }
+    return leaves;
   }
 
   std::optional<Piece> Leave(const std::vector<int>& nodes) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/sums.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
@@ -51,6 +52,9 @@ class Merger {
     // The order is found along edges from the source, which nodes may lack.
     FixupSourceAndSinkEdges(graph_.get());
     FindReads();
+    for (const Node* node : graph_->op_nodes()) {
+      for (const Node* it : WithSummands(*node)) in_sums_.insert(it);
+    }
     std::vector<Node*> order;
     GetReversePostOrder(*graph_, &order, NodeComparatorID());
     absl::flat_hash_map<std::string, Node*> first;
@@ -98,6 +102,8 @@ class Merger {
 
   // Nodes with the same key compute the same; "" for a node that stays.
   std::string KeyOf(const Node& node) const {
+    // A tensor that is used twice is none that an AddN takes over.
+    if (in_sums_.contains(&node)) return "";
     if (!IsPure(node) && !early_reads_.contains(&node)) return "";
     NodeDef def = node.def();
     def.clear_name();
@@ -139,6 +145,7 @@ class Merger {
 
   std::unique_ptr<Graph> graph_;
   absl::flat_hash_set<const Node*> early_reads_;
+  absl::flat_hash_set<const Node*> in_sums_;  // sums.h
 };
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include "tensorflow/core/common_runtime/multistream/capture/which/sums.h"
 
+#include <algorithm>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
@@ -24,13 +26,39 @@ bool HandsMemoryOn(const Node& node) {
 
 // Whether an output may be the memory of an input, or a part of it.
 bool MayHandMemoryOn(const Node& node) {
-  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
-      "All",       "Any",   "BroadcastTo", "Cast",   "Concat",
-      "ConcatV2",  "Max",   "EnsureShape", "Mean",   "Min",
-      "Pack",      "Pad",   "PadV2",       "Prod",   "Reverse",
-      "ReverseV2", "Slice", "Split",       "SplitV", "StridedSlice",
-      "Sum",       "Tile",  "Transpose",   "Unpack"};
-  return HandsMemoryOn(node) || ops->contains(node.type_string());
+  static const auto* ops =
+      new absl::flat_hash_set<absl::string_view>{"All",
+                                                 "Any",
+                                                 "BatchToSpaceND",
+                                                 "BroadcastTo",
+                                                 "Cast",
+                                                 "Concat",
+                                                 "ConcatV2",
+                                                 "Einsum",
+                                                 "EnsureShape",
+                                                 "MatrixBandPart",
+                                                 "Max",
+                                                 "Mean",
+                                                 "Min",
+                                                 "MirrorPad",
+                                                 "MirrorPadGrad",
+                                                 "Pack",
+                                                 "Pad",
+                                                 "PadV2",
+                                                 "Prod",
+                                                 "Reverse",
+                                                 "ReverseV2",
+                                                 "Slice",
+                                                 "SpaceToBatchND",
+                                                 "Split",
+                                                 "SplitV",
+                                                 "StridedSlice",
+                                                 "Sum",
+                                                 "Tile",
+                                                 "Transpose",
+                                                 "Unpack"};
+  const bool adds_one = node.type_string() == "AddN" && node.num_inputs() == 1;
+  return HandsMemoryOn(node) || adds_one || ops->contains(node.type_string());
 }
 
 bool KeepsItsOutput(const Node& node) {
@@ -38,14 +66,15 @@ bool KeepsItsOutput(const Node& node) {
          node.type_string() == "ReadVariableOp";
 }
 
-}  // namespace
+bool AddsInOrder(const Node& node) {
+  return node.type_string() == "AddN" && node.num_inputs() >= kFewestInOrder &&
+         !DataTypeIsInteger(node.output_type(0));
+}
 
-std::vector<const Node*> SummandsOf(const Node& node) {
-  std::vector<const Node*> summands;
-  if (node.type_string() != "AddN" || node.num_inputs() < kFewestInOrder ||
-      DataTypeIsInteger(node.output_type(0))) {
-    return summands;
-  }
+// The nodes that may have made the memory of the inputs of `node`, of `type`,
+// or hand it on to `node`.
+std::vector<const Node*> PathsTo(const Node& node, DataType type) {
+  std::vector<const Node*> found;
   std::set<const Node*> seen;
   std::vector<const Node*> next = {&node};
   while (!next.empty()) {
@@ -54,16 +83,38 @@ std::vector<const Node*> SummandsOf(const Node& node) {
     for (const Edge* edge : at->in_edges()) {
       const Node* from = edge->src();
       // Other inputs are sizes, or what a branch depends on.
-      if (edge->IsControlEdge() ||
-          at->input_type(edge->dst_input()) != node.output_type(0) ||
+      if (edge->IsControlEdge() || at->input_type(edge->dst_input()) != type ||
           KeepsItsOutput(*from) || !seen.insert(from).second) {
         continue;
       }
+      found.push_back(from);
       if (MayHandMemoryOn(*from)) next.push_back(from);
-      if (!HandsMemoryOn(*from)) summands.push_back(from);
     }
   }
+  return found;
+}
+
+}  // namespace
+
+std::vector<const Node*> WithSummands(const Node& node) {
+  return AddsInOrder(node) ? PathsTo(node, node.output_type(0))
+                           : std::vector<const Node*>();
+}
+
+std::vector<const Node*> SummandsOf(const Node& node) {
+  std::vector<const Node*> summands = WithSummands(node);
+  summands.erase(
+      std::remove_if(summands.begin(), summands.end(),
+                     [](const Node* it) { return HandsMemoryOn(*it); }),
+      summands.end());
   return summands;
+}
+
+bool MayHaveMemoryOf(const Node& maker, const Node& node, int output) {
+  return &maker == &node ||
+         (MayHandMemoryOn(node) &&
+          absl::c_linear_search(PathsTo(node, node.output_type(output)),
+                                &maker));
 }
 
 }  // namespace tensorflow::multistream

@@ -21,6 +21,12 @@ namespace tensorflow::multistream {
 // out. Empty for any other node.
 std::vector<const Node*> SummandsOf(const Node& node);
 
+// These nodes, and those that are passed by.
+std::vector<const Node*> WithSummands(const Node& node);
+
+// Whether an output of `node` may be the memory that `maker` has made.
+bool MayHaveMemoryOf(const Node& maker, const Node& node, int output);
+
 }  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_SUMS_H_
