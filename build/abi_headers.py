@@ -131,7 +131,7 @@ def uses_of(files: Iterable[pathlib.Path]) -> Uses:
     derived: dict[str, str] = {}
     functions: set[str] = set()
     for file in files:
-        code = without_comments(file.read_text())
+        code = without_comments(file.read_text(encoding="utf-8"))
         names.update(_NAME.findall(code))
         functions |= overridden(code)
         for _, found in classes_of(code, file.name):

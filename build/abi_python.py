@@ -47,7 +47,7 @@ def files_of_the_wheel(folder: pathlib.Path = _FOLDER) -> list[pathlib.Path]:
 
 def uses_of(files: Iterable[pathlib.Path]) -> Uses:
     """Reads our Python files."""
-    trees = {file.name: ast.parse(file.read_text()) for file in files}
+    trees = {file.name: ast.parse(file.read_text(encoding="utf-8")) for file in files}
     own = {name for tree in trees.values() for name in _defined(tree)}
     uses = Uses({}, {}, {})
     for file, tree in trees.items():

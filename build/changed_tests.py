@@ -166,7 +166,9 @@ def main() -> None:
     files = static_checks.repository_files(_ROOT)
     changed = changed_files(options.base, _ROOT)
     present = [path for path in changed if path in files]
-    sources = {path: (_ROOT / path).read_text() for path in files if path.endswith(".py")}
+    sources = {
+        path: (_ROOT / path).read_text(encoding="utf-8") for path in files if path.endswith(".py")
+    }
     tests = python_tests(changed, sources)
     targets = bazel_targets(present)
     print("\n".join(["changed:", *changed, "Python tests:", *tests, "C++ tests of:", *targets]))

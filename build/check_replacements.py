@@ -37,7 +37,7 @@ class Library:
 
 def read_patterns(exports: pathlib.Path, release: str | None = None) -> list[str]:
     """Reads the patterns that a version script makes global for a release; None for all."""
-    text = _RELEASES.sub(r"\1 \2.\3;", exports.read_text())
+    text = _RELEASES.sub(r"\1 \2.\3;", exports.read_text(encoding="utf-8"))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.search(r"global:(.*?)(local:|\})", text, flags=re.DOTALL)
     if found is None:
@@ -145,7 +145,7 @@ def main() -> None:
         read_library(options.runtime, ["*"]),
         [read_library(path, patterns) for path in options.tensorflow],
     )
-    options.stamp.write_text("")
+    options.stamp.write_text("", encoding="utf-8")
 
 
 if __name__ == "__main__":

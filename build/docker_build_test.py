@@ -123,6 +123,18 @@ def test_what_git_ignores_is_not_sent_to_the_engine() -> None:
         assert {name, f"**/{name}"} & sent, line
 
 
+def test_all_that_is_copied_into_the_image_can_be_read_by_its_user() -> None:
+    """A clone that is made with umask 077 has files that only their owner reads."""
+    _, _, installed = DOCKERFILE.read_text().partition(" AS installed\n")
+    copies, found, _ = installed.partition("chmod -R a+rX /opt/tensorflow-multistream\n")
+    assert found and "FROM" not in copies
+    after = installed.removeprefix(copies)
+    assert "cp " in copies and "cp " not in after.partition("FROM")[0]
+    assert re.findall("^COPY (.*)$", after, re.MULTILINE) == [
+        "--from=installed /opt/tensorflow-multistream /opt/tensorflow-multistream"
+    ]
+
+
 def test_files_of_the_download_step_are_all_that_it_needs(tmp_path: pathlib.Path) -> None:
     """A module more would fail in the image only, where it is not copied yet."""
     (files,) = re.findall(r"^COPY (build/.*) build/$", DOCKERFILE.read_text(), re.MULTILINE)

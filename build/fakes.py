@@ -102,7 +102,7 @@ def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Pat
         for number, (library, versions) in enumerate(needs.items()):
             functions = {f"f{number}_{i}": version for i, version in enumerate(versions)}
             script = "".join(f"{version} {{ {f}; }};\n" for f, version in functions.items())
-            (folder / "versions").write_text(script or "{ global: *; };")
+            (folder / "versions").write_text(script or "{ global: *; };", encoding="utf-8")
             source = "".join(f'extern "C" void {f}() {{}}\n' for f in functions)
             options = [f"-Wl,-soname,{library}", f"-Wl,--version-script={folder}/versions"]
             compile_library(folder / library, source, "-nostdlib", *options)

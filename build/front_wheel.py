@@ -94,16 +94,19 @@ def make(
         root = pathlib.Path(folder)
         package_folder, info = root / PACKAGE, root / f"{PACKAGE}-{VERSION}.dist-info"
         package_folder.mkdir()
-        (package_folder / "__init__.py").write_text(f'"""{_SUMMARY}"""\n')
+        (package_folder / "__init__.py").write_text(f'"""{_SUMMARY}"""\n', encoding="utf-8")
         (package_folder / "front").write_bytes(program.read_bytes())
-        (package_folder / "front").chmod(0o755)
         for name, content in notices.items():
             path = info / "licenses" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        (info / "METADATA").write_text(_metadata(list(notices)))
+        (info / "METADATA").write_text(_metadata(list(notices)), encoding="utf-8")
         wheel = ["Wheel-Version: 1.0", f"Generator: {NAME}", "Root-Is-Purelib: false"]
-        (info / "WHEEL").write_text("\n".join([*wheel, f"Tag: {tag}", ""]))
+        (info / "WHEEL").write_text("\n".join([*wheel, f"Tag: {tag}", ""]), encoding="utf-8")
+        # The archive has the files' modes, which would be what the umask leaves of them.
+        for path in root.rglob("*"):
+            if path.is_file():
+                path.chmod(0o755 if path == package_folder / "front" else 0o644)
         pack = [sys.executable, "-m", "wheel", "pack", str(root), "--dest-dir", str(out)]
         # The same bytes each time: the first time that an archive can name.
         environment = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}

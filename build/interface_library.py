@@ -56,10 +56,10 @@ def make(library: pathlib.Path, out: pathlib.Path) -> None:
     """Makes the file `out` to link against instead of `library`, which programs run with."""
     source, versions = assembly(elf.readelf(library, "--dyn-syms"))
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "symbols.s").write_text(source)
+        (pathlib.Path(folder) / "symbols.s").write_text(source, encoding="utf-8")
         options = ["-shared", "-nostdlib", f"-Wl,-soname,{library.name}"]
         if versions:
-            (pathlib.Path(folder) / "versions.lds").write_text(versions)
+            (pathlib.Path(folder) / "versions.lds").write_text(versions, encoding="utf-8")
             options.append("-Wl,--version-script=versions.lds")
         link = ["gcc", *options, "-o", str(out.resolve()), "symbols.s"]
         linked = subprocess.run(link, cwd=folder, capture_output=True, text=True, check=False)

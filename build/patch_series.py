@@ -63,7 +63,7 @@ def read_series(folder: pathlib.Path) -> list[str]:
     series = folder / "series"
     if not series.is_file():
         raise BuildError(f"{series} is missing.\nIt lists the patches to apply, one a line.")
-    lines = (line.split("#")[0].strip() for line in series.read_text().splitlines())
+    lines = (line.split("#")[0].strip() for line in series.read_text(encoding="utf-8").splitlines())
     names = [line for line in lines if line]
     for name in names:
         if not (folder / name).is_file():
@@ -151,7 +151,7 @@ def apply_patches(
         if name == before:
             break
         moves = may_move or "/" in name
-        for file_patch in parse_patch(name, (folder / name).read_text()):
+        for file_patch in parse_patch(name, (folder / name).read_text(encoding="utf-8")):
             path = file_patch.path
             text = result.changed[path] if path in result.changed else read(path)
             if text is None:

@@ -43,7 +43,7 @@ def series_of(folder: pathlib.Path) -> dict[str, tuple[str, list[patch_series.Fi
     """Reads a series: description and changes of each patch, in order."""
     patches = {}
     for name in patch_series.read_series(folder):
-        text = (folder / name).read_text()
+        text = (folder / name).read_text(encoding="utf-8")
         description = text[: text.index("--- a/")]
         patches[name] = description, patch_series.parse_patch(name, text)
     return patches
@@ -100,10 +100,10 @@ def edit(options: argparse.Namespace) -> None:
         for path, text in texts.items():
             file = options.folder / folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text or "")
-    (options.folder / "says").write_text(says)
+            file.write_text(text or "", encoding="utf-8")
+    (options.folder / "says").write_text(says, encoding="utf-8")
     made_of = {"patch": name, "release": options.release, "files": files}
-    (options.folder / "made-of.json").write_text(json.dumps(made_of))
+    (options.folder / "made-of.json").write_text(json.dumps(made_of), encoding="utf-8")
     print(
         f"Change the files in {options.folder / AFTER}, then:"
         f" scripts/patches.py refresh {options.folder}"
@@ -125,7 +125,7 @@ def refresh(options: argparse.Namespace) -> None:
     before, after = options.folder / BEFORE, options.folder / AFTER
     if not (options.folder / "made-of.json").is_file():
         raise BuildError(f"{options.folder} is not a folder that `edit` or `new` has made.")
-    made_of = json.loads((options.folder / "made-of.json").read_text())
+    made_of = json.loads((options.folder / "made-of.json").read_text(encoding="utf-8"))
     name, release, files = made_of["patch"], made_of["release"], made_of["files"]
     there = {file.relative_to(after).as_posix() for file in after.rglob("*") if file.is_file()}
     if odd := sorted(there ^ set(files)):
@@ -134,15 +134,21 @@ def refresh(options: argparse.Namespace) -> None:
             "A patch changes files, it does not add or delete them."
         )
     changes = "".join(
-        patch_porting.unified(path, (before / path).read_text(), (after / path).read_text())
+        patch_porting.unified(
+            path,
+            (before / path).read_text(encoding="utf-8"),
+            (after / path).read_text(encoding="utf-8"),
+        )
         for path in files
     )
     if not changes:
         raise BuildError(f"Nothing differs between {before} and {after}.")
     series = folder_of(release)
-    texts: dict[str, str | None] = {name: (options.folder / "says").read_text() + changes}
+    texts: dict[str, str | None] = {
+        name: (options.folder / "says").read_text(encoding="utf-8") + changes
+    }
     if name not in patch_series.read_series(series):
-        texts["series"] = f"{(series / 'series').read_text().rstrip()}\n{name}\n"
+        texts["series"] = f"{(series / 'series').read_text(encoding='utf-8').rstrip()}\n{name}\n"
     write_series(series, fetch(options.python, release), texts)
     print(f"{series / name}: {changes.count('@@ -')} hunks")
 
@@ -151,7 +157,7 @@ def drop(options: argparse.Namespace) -> None:
     """`drop`."""
     series, name = folder_of(options.release), options.patch
     check_own(name, patch_series.read_series(series))
-    lines = (series / "series").read_text().splitlines(keepends=True)
+    lines = (series / "series").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = "".join(line for line in lines if line.split("#")[0].strip() != name)
     write_series(series, fetch(options.python, options.release), {name: None, "series": kept})
     print(f"{name} is dropped; the others apply")
@@ -167,28 +173,28 @@ def write_series(series: pathlib.Path, wheel: pathlib.Path, texts: dict[str, str
                 if text is None:
                     (place / name).unlink()
                 else:
-                    (place / name).write_text(text)
+                    (place / name).write_text(text, encoding="utf-8")
             check_patches.check(stock, place)
 
 
 def share(series: pathlib.Path, name: str, wheel: zipfile.ZipFile) -> bool:
     """Names another release's patch in the place of one of a series, if that does just the same."""
-    lines = (series / "series").read_text()
+    lines = (series / "series").read_text(encoding="utf-8")
     file = series / name
-    text, wanted = file.read_text(), patch_series.apply_series(series, wheel)
+    text, wanted = file.read_text(encoding="utf-8"), patch_series.apply_series(series, wheel)
     for other in sorted(series.parent.glob(f"*/{name}"), key=lambda path: path.parent.name != BASE):
         if other.parent == series:
             continue
         shared = lines.replace(f"{name}\n", f"../{other.parent.name}/{name}\n")
-        (series / "series").write_text(shared)
+        (series / "series").write_text(shared, encoding="utf-8")
         file.unlink()
         try:
             if patch_series.apply_series(series, wheel) == wanted:
                 return True
         except BuildError:
             pass  # It is for other text.
-        (series / "series").write_text(lines)
-        file.write_text(text)
+        (series / "series").write_text(lines, encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     return False
 
 
@@ -216,8 +222,8 @@ def port(options: argparse.Namespace) -> None:
             )
             out.mkdir(parents=True)
             for name, text in moved.items():
-                (out / name).write_text(text)
-            (out / "series").write_text("".join(f"{name}\n" for name in moved))
+                (out / name).write_text(text, encoding="utf-8")
+            (out / "series").write_text("".join(f"{name}\n" for name in moved), encoding="utf-8")
             check_patches.check(wheel, out)
             own = [name for name in moved if not share(out, name, wheel)]
     hunks = sum(len(change.hunks) for _, changes in series.values() for change in changes)

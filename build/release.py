@@ -140,7 +140,7 @@ def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime
         patches=[
             Patch(
                 type=PatchClassification.UNOFFICIAL,
-                diff=Diff(text=AttachedText(content=(patches / name).read_text())),
+                diff=Diff(text=AttachedText(content=(patches / name).read_text(encoding="utf-8"))),
             )
             for name in patch_series.read_series(patches)
         ],
@@ -204,7 +204,7 @@ def _text(itself: Component, parts: list[Component], made: datetime.datetime) ->
 def git(*arguments: str) -> str:
     """Runs Git in the repository and returns what it prints."""
     command = ["git", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise BuildError(f"git {arguments[0]}: {done.stderr.strip()}")
     return done.stdout.strip()
@@ -275,13 +275,13 @@ def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None
             bill = bill_of_front(wheel, made)
         else:
             bill = bill_of_materials(wheel, ROOT / "patches" / parse_name(wheel)[0], made)
-        files[-1].write_text(bill)
+        files[-1].write_text(bill, encoding="utf-8")
     files.append(out / "RELEASE_NOTES.md")
-    files[-1].write_text(release_notes(wheels, since))
+    files[-1].write_text(release_notes(wheels, since), encoding="utf-8")
     files.append(out / "index.html")
-    files[-1].write_text(index_page(wheels))
+    files[-1].write_text(index_page(wheels), encoding="utf-8")
     sums = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(files)]
-    (out / "SHA256SUMS").write_text("".join(sums))
+    (out / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
 
 
 def main() -> None:

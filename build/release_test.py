@@ -37,6 +37,8 @@ MADE = datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc)
 
 # A call that every libc has, and one that the first manylinux levels' does not.
 OLD_CALL, NEWER_CALL = 'puts("")', "getrandom(nullptr, 0, 0)"
+# A front's call that a libc has since 2.27, the lowest level of all.
+MAKES_FILES_IN_MEMORY = '#include <sys/mman.h>\nvoid f() { memfd_create("", 0); }\n'
 
 
 def make_wheel(
@@ -105,9 +107,7 @@ def front(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     (tmp_path / "libboost-dev").mkdir()
     (tmp_path / "libboost-dev" / "copyright").write_text("Copyright\n")
     monkeypatch.setattr(front_wheel, "_notice", lambda name: tmp_path / name / "copyright")
-    # A call that a libc has since 2.27, the lowest level of all.
-    source = '#include <sys/mman.h>\nvoid f() { memfd_create("", 0); }\n'
-    program = compile_library(tmp_path / "front.so", source)
+    program = compile_library(tmp_path / "front.so", MAKES_FILES_IN_MEMORY)
     out = tmp_path / "release"
     out.mkdir()
     return front_wheel.make(program, b"Licence\n", {"libboost-dev": "1:1.74+ds1"}, out)
@@ -127,6 +127,26 @@ def test_pip_installs_the_front_with_its_notices(
     assert texts == {"Licence\n", "Copyright\n"}
     with pytest.raises(BuildError, match="other/copyright is missing"):
         front_wheel.make(target / "a", b"", {"other": "1"}, tmp_path)
+
+
+def test_the_front_has_the_same_bytes_whatever_the_umask_is(
+    tmp_path: pathlib.Path, front: pathlib.Path
+) -> None:
+    made = []
+    for umask in (0o022, 0o077):
+        before = os.umask(umask)
+        try:
+            out = tmp_path / f"{umask:o}"
+            out.mkdir()
+            program = compile_library(out / "front.so", MAKES_FILES_IN_MEMORY)
+            made.append(front_wheel.make(program, b"Licence\n", {"libboost-dev": "1"}, out))
+        finally:
+            os.umask(before)
+    assert sha256_of(made[0]) == sha256_of(made[1])
+    with zipfile.ZipFile(made[1]) as archive:
+        modes = {file.filename: file.external_attr >> 16 & 0o777 for file in archive.filelist}
+    assert modes.pop("tensorflow_multistream_front/front") == 0o755
+    assert all(mode & 0o644 == 0o644 for mode in modes.values()), modes
 
 
 @pytest.mark.usefixtures("repository")

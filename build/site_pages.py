@@ -55,7 +55,7 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
     # With it, a package of that name that is installed is not looked at.
     for folder in (_PACKAGE, *_PACKAGE.parents[:-1]):
         (out / folder / "__init__.py").touch()
-    with (out / _API).open("a") as page:
+    with (out / _API).open("a", encoding="utf-8") as page:
         page.write("\n## Reference\n\n")
         for name, where in public_names(root).items():
             page.write(
@@ -69,7 +69,7 @@ def loaded_from_elsewhere(site: pathlib.Path) -> list[str]:
         f"{file.relative_to(site)}: {address}"
         for suffix, loads in _LOADED.items()
         for file in sorted(site.rglob(f"*.{suffix}"))
-        for address in re.findall(loads, file.read_text())
+        for address in re.findall(loads, file.read_text(encoding="utf-8"))
     ]
 
 

@@ -58,7 +58,7 @@ def check_release(tree: pathlib.Path, release: str) -> None:
             f"{tree} is not TensorFlow's source tree: it has no {_VERSION_FILE}.\n"
             f"Name the folder that the archive of TensorFlow {release} unpacks to."
         )
-    found = re.search(r'^TF_VERSION = "(.+)"', file.read_text(), flags=re.MULTILINE)
+    found = re.search(r'^TF_VERSION = "(.+)"', file.read_text(encoding="utf-8"), flags=re.MULTILINE)
     version = found[1] if found else "of no version"
     if version != release:
         raise BuildError(
@@ -93,7 +93,7 @@ def read_from_wheel(wheel: zipfile.ZipFile) -> patch_series.Read:
 def check_texts(series: pathlib.Path, read: patch_series.Read) -> list[str]:
     """Lists the files whose text is not the one that a series was made with (its checked.csv)."""
     table = series / "checked.csv"
-    rows = list(csv.DictReader(table.read_text().splitlines()))
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
     listed = {row["file"]: row["sha256"] for row in rows}
     changed = patch_series.apply_patches(series, lambda path: None).absent.keys()
     if odd := sorted(changed ^ listed.keys()):
@@ -171,7 +171,7 @@ def exported_names(root: pathlib.Path) -> dict[str, str]:
     """Reads from the wheel's module of the API where each name of tf.cuda is defined."""
     return {
         name.asname or name.name: f"{statement.module}.{name.name}"
-        for statement in ast.parse((root / _API).read_text()).body
+        for statement in ast.parse((root / _API).read_text(encoding="utf-8")).body
         if isinstance(statement, ast.ImportFrom)
         for name in statement.names
     }
@@ -206,9 +206,9 @@ def lay_out(tree: pathlib.Path, release: str) -> patch_series.Applied:
     for path, text in {
         **applied.changed,
         "build/BUILD.bazel": 'exports_files(["tensorflow.bzl", "xla.bzl"])\n',
-        "build/tensorflow.bzl": (ours / "tensorflow.bzl").read_text(),
+        "build/tensorflow.bzl": (ours / "tensorflow.bzl").read_text(encoding="utf-8"),
         "build/xla.bzl": f'"""Which repository third_party/xla is."""\n\nXLA = "@{xla[1]}"\n',
-        f"{_PYTHON}/BUILD": (ours / "python.BUILD").read_text(),
+        f"{_PYTHON}/BUILD": (ours / "python.BUILD").read_text(encoding="utf-8"),
         f"{_PYTHON}/exports.py": exports(ROOT),
         f"{_PYTHON}/runtime_library.py": '"""Which library has the runtime: one of TensorFlow\'s '
         'own."""\n\nNAME = "libtensorflow_cc.so.2"\n',

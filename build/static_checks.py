@@ -104,7 +104,7 @@ def too_long(files: Sequence[str], root: pathlib.Path) -> list[str]:
     """Returns a line for each of the files, relative to the root, that has too many lines."""
     found = []
     for file in files:
-        lines = len((root / file).read_text().splitlines())
+        lines = len((root / file).read_text(encoding="utf-8").splitlines())
         most = _OTHER_LINES.get(file, _MOST_LINES)
         if lines > most:
             found.append(f"{file}: {lines} lines; at most {most}")

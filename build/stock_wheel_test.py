@@ -5,7 +5,10 @@ import json
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -15,6 +18,20 @@ from build_error import BuildError
 from releases import BASE, RELEASES
 
 SCRIPT = pathlib.Path(stock_wheel.__file__)
+# pip's stand-in unpacks a part of the wheel, and waits.
+PIP = """
+import pathlib, tempfile, time
+pathlib.Path(tempfile.mkdtemp(prefix="pip-"), "part").touch()
+time.sleep(60)
+"""
+# Runs prepare, with another hash pinned.
+PREPARE = """
+import pathlib, sys
+import stock_wheel
+from releases import BASE, RELEASES
+RELEASES[BASE].sha256["cp311"] = sys.argv[1]
+stock_wheel.prepare("cp311", pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
+"""
 
 
 @pytest.fixture
@@ -94,3 +111,114 @@ def test_unpacks_once(cache: pathlib.Path, tmp_path: pathlib.Path) -> None:
         marker = next((cache / "unpacked").iterdir()) / "marker"
         assert marker.exists() == (name == "second")
         marker.touch()
+
+
+def cached(cache: pathlib.Path) -> pathlib.Path:
+    return cache / "wheels" / RELEASES[BASE].sha256["cp311"] / fakes.STOCK_NAME
+
+
+def test_a_wheel_that_a_user_puts_into_the_cache_is_verified_too(cache: pathlib.Path) -> None:
+    wheel = cached(cache)
+    good = wheel.read_bytes()
+    for content in (good + b"more", good[:-1] + b"!"):
+        wheel.write_bytes(content)
+        with pytest.raises(BuildError, match=r"SHA-256 \w+, but \w+ is pinned"):
+            stock_wheel.fill_cache("cp311", BASE)
+    wheel.write_bytes(good)
+    assert stock_wheel.fill_cache("cp311", BASE)[0] == wheel
+
+
+def test_a_wheel_is_hashed_once(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = []
+    original = stock_wheel.sha256_of
+
+    def sha256_of(path: pathlib.Path) -> str:
+        hashed.append(path)
+        return original(path)
+
+    monkeypatch.setattr(stock_wheel, "sha256_of", sha256_of)
+    for _ in range(2):
+        stock_wheel.fetch("cp311", cache)
+    assert hashed == [cached(cache)]
+    os.utime(cached(cache), (1, 1))
+    stock_wheel.fetch("cp311", cache)
+    assert len(hashed) == 2
+
+
+def test_what_was_unpacked_of_another_wheel_is_not_used(cache: pathlib.Path) -> None:
+    """A version before this one took any file of the cache for the wheel."""
+    unpacked = stock_wheel.fill_cache("cp311", BASE)[1]
+    (unpacked / "marker").touch()
+    stock_wheel.fill_cache("cp311", BASE)
+    # The wheel is older than what was unpacked: it is of this wheel.
+    assert (unpacked / "marker").exists()
+    content = cached(cache).read_bytes()
+    cached(cache).unlink()
+    cached(cache).write_bytes(content)
+    stock_wheel.fill_cache("cp311", BASE)
+    assert not (unpacked / "marker").exists()
+    assert (unpacked / "lib/libtensorflow_cc.so.2").is_file()
+    assert [path.name for path in unpacked.parent.iterdir()] == [unpacked.name]
+
+
+def test_what_killed_runs_have_left_is_deleted_and_nothing_else(cache: pathlib.Path) -> None:
+    left = [cache / "unpacked/partial-a1b2", cache / "tensorflow-multistream-download-a1b2"]
+    others = [cache / "partial-a1b2", cache / "tmpa1b2"]  # the cache's folder may be anybody's
+    for folder in (*left, *others):
+        (folder / "include").mkdir(parents=True)
+    stock_wheel.fetch("cp311", cache)
+    assert not any(folder.exists() for folder in left)
+    assert all(folder.exists() for folder in others)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_incomplete(tmp_path: pathlib.Path, number: int) -> None:
+    (tmp_path / "modules/pip").mkdir(parents=True)
+    (tmp_path / "modules/pip/__init__.py").touch()
+    (tmp_path / "modules/pip/__main__.py").write_text(PIP)
+    cache = tmp_path / "cache"
+    variables = {"TFMS_CACHE": str(cache), "PYTHONPATH": str(tmp_path / "modules")}
+    variables["PIP_NO_INDEX"] = "1"  # should the stand-in not be found
+    command = [sys.executable, str(SCRIPT), "fetch", "--python", "cp312"]
+    with subprocess.Popen(command, env={**os.environ, **variables}) as process:
+        end = time.monotonic() + 30
+        while not list(cache.glob("*/pip-*/part")):
+            assert time.monotonic() < end and process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    assert sorted(path.name for path in cache.iterdir()) == ["lock", "wheels"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "base", "expected"),
+    [
+        ("/a", "/b", "/a"),
+        ("a", "/b", str(SCRIPT.parent.parent / "a")),
+        ("", "/b", "/b/tensorflow-multistream"),
+        ("", "b", "/home/of/.cache/tensorflow-multistream"),
+        ("", "", "/home/of/.cache/tensorflow-multistream"),
+    ],
+)
+def test_the_cache_is_an_absolute_path(
+    chosen: str, base: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"TFMS_CACHE": chosen, "XDG_CACHE_HOME": base, "HOME": "/home/of"}.items():
+        monkeypatch.setenv(name, value)
+    assert str(stock_wheel.cache_folder()) == expected
+
+
+def test_sources_are_utf_8_whatever_the_locale_is(
+    cache: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    patches, out = make_patches(tmp_path), tmp_path / "out"
+    patch = patches / "one.patch"
+    patch.write_text(patch.read_text().replace("import sys", "# Łódź"), encoding="utf-8")
+    out.mkdir()
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", PREPARE, RELEASES[BASE].sha256["cp311"], str(patches)]
+    environment = {**os.environ, **ascii_only, "PYTHONPATH": str(SCRIPT.parent)}
+    done = fakes.run([*command, str(out)], environment)
+    assert done.returncode == 0, done.stderr
+    text = (out / "patched/tensorflow/__init__.py").read_bytes().decode()
+    assert text.startswith("import os\n# Łódź\n")

@@ -152,7 +152,9 @@ def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path)
         # The last is only for a TensorFlow that is built from source.
         and not path.stem.endswith(("_test", "_fixture", "_benchmark", "source_hooks"))
     ]
-    included = {path for f in files for path in abi_headers.INCLUDED.findall(f.read_text())}
+    included = {
+        path for f in files for path in abi_headers.INCLUDED.findall(f.read_text(encoding="utf-8"))
+    }
     has = read_wheel(wheel, included)
     defined, needed = dynamic_symbols(library)
     patterns = check_replacements.read_patterns(sources / "exports.lds")

@@ -16,7 +16,7 @@ cd "${ROOT}"
 
 stage "tools" "Install the packages named above by hand, then try again."
 install_system_packages --front
-[[ -x "${VENV}/bin/python" ]] || make_venv "$(python_tag)"
+has_venv || make_venv "$(python_tag)"
 pip_install "$(grep '^wheel==' build/requirements-dev.txt)"
 
 stage "front" "The error above says why."

@@ -12,6 +12,10 @@ HINT=""
 # pip compiles nothing in .venv (pip_install), so that the first import has to: to import TensorFlow
 # from source takes ten seconds of every process, and four with its bytecode.
 unset PYTHONDONTWRITEBYTECODE
+# Bazel, and scripts that change folders, would take a relative path for another folder's.
+if [[ -n "${TFMS_CACHE:-}" && "${TFMS_CACHE}" != /* ]]; then
+  export TFMS_CACHE="${PWD}/${TFMS_CACHE}"
+fi
 # Everything that `quietly` and `readable` have run has printed.
 LOG="${ROOT}/dist/$(basename "$0" .sh).log"
 
@@ -135,6 +139,20 @@ readable() {
   PYTHONUNBUFFERED=1 "$@" 2>&1 | tee -a "${LOG}" | sed -u -E "${noise}"
 }
 
+# last_line COMMAND...: shows on stderr what it prints, and prints the last line of it alone. `tee
+# /dev/stderr` would open what stderr is: a file would be truncated, and a socket cannot be opened.
+last_line() {
+  "$@" | sed -u -e 'w /dev/stderr' -e '$!d'
+}
+
+# has_commands COMMAND...: whether all of them are there; `command -v` asks whether one is.
+has_commands() {
+  local name
+  for name in "$@"; do
+    if ! command -v "${name}" >/dev/null; then return 1; fi
+  done
+}
+
 # missing_python: prints the Debian packages that this machine lacks to make
 # environments for Python.
 missing_python() {
@@ -178,7 +196,7 @@ install_system_packages() {
 
   local as_root=()
   if ((EUID != 0)); then as_root=(sudo); fi
-  if ! command -v apt-get "${as_root[@]}" >/dev/null; then
+  if ! has_commands apt-get "${as_root[@]}"; then
     fail "missing: ${missing[*]} (names of Debian packages)" \
       "Install them, or what your system has in their place, and try again."
   fi
@@ -215,11 +233,16 @@ python_of_tag() {
   echo "${name}"
 }
 
+# has_venv: whether .venv is there, with pip: without it, `python -m venv` was interrupted.
+has_venv() {
+  "${VENV}/bin/python" -m pip --version >/dev/null 2>&1
+}
+
 # make_venv TAG: makes .venv with the Python of that tag, unless it is there.
 make_venv() {
   local python
   python="$(python_of_tag "$1")"
-  if [[ "$(python_tag "${VENV}/bin/python" 2>/dev/null)" == "$1" ]]; then return; fi
+  if [[ "$(python_tag "${VENV}/bin/python" 2>/dev/null)" == "$1" ]] && has_venv; then return; fi
   rm -rf "${VENV}"
   "${python}" -m venv "${VENV}"
 }
@@ -269,17 +292,28 @@ install_wheel() {
   echo "${hash}" >"${VENV}/installed-wheel"
 }
 
+# newest_wheel TAG [FOLDER]: prints the wheel of dist/, or of FOLDER, that was built last for that
+# Python from the usual release; nothing if there is none.
+newest_wheel() {
+  local release wheel newest=""
+  release="$(python3 "${ROOT}/build/releases.py" --all | sed -n 1p)"
+  for wheel in "${2:-${ROOT}/dist}/tensorflow-${release}+"*"-$1-"*.whl; do
+    if [[ "${wheel}" -nt "${newest}" ]]; then newest="${wheel}"; fi
+  done
+  echo "${newest}"
+}
+
 # install_wheel_of_python TAG: likewise, in the environment of that Python, the
-# wheel of dist/, which is built if it is not there.
+# newest wheel of dist/, which is built if it is not there.
 install_wheel_of_python() {
   local wheel
   make_venv "$1"
-  wheel=("${ROOT}"/dist/tensorflow-*-"$1"-*.whl)
-  if [[ ! -e "${wheel[0]}" ]]; then
+  wheel="$(newest_wheel "$1")"
+  if [[ -z "${wheel}" ]]; then
     "${ROOT}/scripts/build_wheel.sh" --python "$1"
-    wheel=("${ROOT}"/dist/tensorflow-*-"$1"-*.whl)
+    wheel="$(newest_wheel "$1")"
   fi
-  install_wheel "${wheel[0]}"
+  install_wheel "${wheel}"
 }
 
 # install_wheel_for_tests WHEEL: install_wheel, with what the model server needs, which

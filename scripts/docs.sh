@@ -15,7 +15,7 @@ cd "${ROOT}"
 
 stage "tools" "The message above is pip's."
 install_system_packages
-if [[ ! -x "${VENV}/bin/python" ]]; then make_venv "$(python_tag)"; fi
+if ! has_venv; then make_venv "$(python_tag)"; fi
 pip_install -r build/requirements-dev.txt
 
 stage "site" "The error above names the page."

@@ -60,8 +60,8 @@ for release in "${releases[@]}"; do
   for tag in "${tags[@]}"; do
     if ((${#pythons[@]})) && [[ " ${pythons[*]} " != *" ${tag} "* ]]; then continue; fi
     stage "wheel of ${release} for ${tag}" "The error above says why."
-    built="$("${ROOT}/scripts/build_wheel.sh" --python "${tag}" --release "${release}" --out "${out}" \
-      "${build[@]}" | tee /dev/stderr | tail -n 1)"
+    built="$(last_line "${ROOT}/scripts/build_wheel.sh" --python "${tag}" --release "${release}" \
+      --out "${out}" "${build[@]}")"
     wheels+=("${built}")
   done
 done

@@ -58,7 +58,7 @@ def main() -> int:
         print(f"\n{name}", flush=True)
         variables = dict(os.environ)
         if emulated:  # as many as in the command in the example's docstring, or one
-            found = re.search(rf"{EMULATED}=(\d+) ", known[name].read_text())
+            found = re.search(rf"{EMULATED}=(\d+) ", known[name].read_text(encoding="utf-8"))
             variables[EMULATED] = found[1] if found else "1"
         done = subprocess.run(
             [sys.executable, str(known[name])],

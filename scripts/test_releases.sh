@@ -94,7 +94,8 @@ record() {
 stage "tools" "Install the packages named above by hand, then try again."
 install_system_packages --test
 base="$(python3 -c 'import sys; sys.path.insert(0, "build"); import releases; print(releases.BASE)')"
-cache="${TFMS_CACHE:-${XDG_CACHE_HOME:-${HOME}/.cache}/tensorflow-multistream}"
+cache="$(python3 -c 'import sys; sys.path.insert(0, "build"); import stock_wheel
+print(stock_wheel.cache_folder())')"
 if ((${#releases[@]} == 0)); then
   mapfile -t releases < <(python3 build/releases.py --all | tail -n +2)
 fi

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from tensorflow.python.multistream import runtime_library
 
-_LIBRARY = Path(__file__).resolve().parents[2] / runtime_library.NAME
+# Not resolved: installed files may be links into a cache (uv --link-mode=symlink), and NVIDIA's
+# libraries are then beside the links, not beside what these lead to.
+_LIBRARY = Path(__file__).absolute().parents[2] / runtime_library.NAME
 
 # The runtime library, set by `load`.
 library: ctypes.CDLL
