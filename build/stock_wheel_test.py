@@ -180,7 +180,14 @@ def test_a_signal_leaves_nothing_incomplete(tmp_path: pathlib.Path, number: int)
     variables = {"TFMS_CACHE": str(cache), "PYTHONPATH": str(tmp_path / "modules")}
     variables["PIP_NO_INDEX"] = "1"  # should the stand-in not be found
     command = [sys.executable, str(SCRIPT), "fetch", "--python", "cp312"]
-    with subprocess.Popen(command, env={**os.environ, **variables}) as process:
+    environment = {**os.environ, **variables}
+    # Under nohup the process would ignore SIGHUP, as is right there.
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen(command, env=environment)
+    finally:
+        signal.signal(number, before)
+    with process:
         end = time.monotonic() + 30
         while not list(cache.glob("*/pip-*/part")):
             assert time.monotonic() < end and process.poll() is None

@@ -375,6 +375,7 @@ def test_server_that_stops_is_not_ready_and_refuses_calls(serve: Any) -> None:
         asked = json_of({"n": np.int32(FOREVER)}, "slow")
         status, answer = server.rest(INFER, asked)
         assert status == 504 and "deadline" in answer["error"]
+        until(server.idle)  # else this call is taken for the next one
         running = forever(server)
         until(server.running)
         stops = threading.Thread(target=server.stop, daemon=True)

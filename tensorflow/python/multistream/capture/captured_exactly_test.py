@@ -331,6 +331,17 @@ check(total("pieces_replayed") > 3, str(tf.cuda.capture_report()))
     )
 
 
+def test_denormal_numbers() -> None:
+    """Captured or not, they count as zero, on the host's threads as on those of a step."""
+    run(
+        """
+tiny = tf.constant([1e-40, 1.0, -1e-40], tf.float32)
+expect("denormal", on_gpu(lambda x: (x * 1.0, tf.math.xlogy(x * 2.0, tf.abs(x)))), tiny)
+""",
+        groups=1,
+    )
+
+
 def test_integers_that_a_function_returns() -> None:
     """Of functions as users write them: no other function around them."""
     run(

@@ -154,3 +154,23 @@ def test_gpus_with_different_numbers_of_groups() -> None:
                 session.run(bad, {p: x.numpy()})
             assert np.allclose(session.run(good, {p: x.numpy()}), np.sin(x))
     assert used() <= {(0, 0), (0, 1), (0, 3), (1, 0), (1, 1)}
+
+
+@kit.in_process(run, TF_GPU_STREAM_GROUP_COUNT="2", TF_NODE_LEVEL_MULTISTREAM="false")
+def test_what_another_gpu_sends_and_nothing_uses() -> None:
+    """The copy is complete as it arrives, so that its memory is free at once."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    with tf.device("/GPU:0"):
+        v = tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function(autograph=False)
+    def step(x: Any) -> Any:
+        with tf.device("/GPU:0"):
+            doubled = x * 2.0
+            with tf.device("/GPU:1"):
+                v.read_value()
+                tf.reduce_sum(v)
+            return doubled
+
+    for _ in range(8):
+        assert step(tf.constant([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]

@@ -43,7 +43,9 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/threadpool_device.h"
+#include "tensorflow/core/platform/denormal.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/setround.h"
 #include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/public/session_options.h"
 
@@ -312,6 +314,9 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
 
    private:
     absl::Status Repeat(OpWatcher* watcher) {
+      // The caller's thread may be Python's, and computes as a step's thread.
+      const port::ScopedFlushDenormal flush;
+      const port::ScopedSetRound round(FE_TONEAREST);
       Uses uses(recorder_, &memory_);
       uses.Watch(watcher);
       memory_.Repeat();

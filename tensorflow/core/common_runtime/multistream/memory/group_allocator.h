@@ -9,6 +9,7 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -42,6 +43,10 @@ inline std::vector<const void*>* FreshMemory() {
   return &fresh;
 }
 
+inline void ForgetFreshMemory(const void* address) {
+  std::vector<const void*>& fresh = *FreshMemory();
+  fresh.erase(std::remove(fresh.begin(), fresh.end(), address), fresh.end());
+}
 inline void NoteFreshMemory(const void* address) {
   // Each op clears the list. Bound it for threads that launch none.
   constexpr size_t kMost = 4096;

@@ -50,6 +50,7 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
                  const absl::Status& status, const Args& send_args,
                  const Args& recv_args, const Tensor& value, bool is_dead) {
         sanitizer->HostSynchronized(0);
+        ForgetFreshMemory(value.data());  // no op of this group has written it
         done(status, send_args, recv_args, value, is_dead);
       };
     }
