@@ -68,8 +68,8 @@ class Cutter {
         fewest_launches_(fewest_launches),
         levels_(old_) {
     old_.Copy(graph);
-    KeepOrderOfResources(&old_);
     FixupSourceAndSinkEdges(&old_);
+    KeepOrderOfResources(&old_);
   }
 
   Cut Make() {
@@ -230,12 +230,13 @@ class Cutter {
         // In a recording, what comes from outside is a copy, to which more than
         // the sum refers. And what the piece gives twice, as itself and
         // reshaped, are two copies.
-        const int64_t given =
-            absl::c_count_if(border.gives, [&](const Output& output) {
-              return MayHaveMemoryOf(*it, *old_.FindNodeId(output.first),
-                                     output.second);
-            });
-        if (is_of_piece && given < 2) continue;
+        const auto has_its_memory = [&](const Output& output) {
+          return MayHaveMemoryOf(*it, *old_.FindNodeId(output.first),
+                                 output.second);
+        };
+        if (is_of_piece && absl::c_count_if(border.gives, has_its_memory) < 2) {
+          continue;
+        }
         levels_.LetRunAsAlways(is_of_piece ? it->id() : node->id());
         leaves = true;
         break;

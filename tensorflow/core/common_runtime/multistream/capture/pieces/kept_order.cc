@@ -10,21 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
 
 namespace tensorflow::multistream {
 namespace {
-
-// As of PieceLevels::Kind::kCopied.
-bool IsCopied(const Node& node) {
-  return node.IsConstant() || node.type_string() == "VarHandleOp";
-}
 
 // What is only known in loops' next iterations orders nothing in this one.
 bool Orders(const Edge& edge) {
@@ -32,32 +26,12 @@ bool Orders(const Edge& edge) {
          !edge.src()->IsNextIteration();
 }
 
-bool OnlyReads(const Node& node) {
-  const std::string& op = node.type_string();
-  return op == "ReadVariableOp" || op == "VariableShape" ||
-         op == "VarIsInitializedOp" || absl::StartsWith(op, "ResourceGather");
-}
-
 // The resources that a handle may be of, by names that other handles of these
 // have, too: a branch may choose one.
 std::set<std::string> ResourcesOf(const Edge& handle) {
   std::set<std::string> found;
-  std::set<const Node*> seen;
-  std::vector<const Edge*> next = {&handle};
-  while (!next.empty()) {
-    const Edge* edge = next.back();
-    next.pop_back();
-    const Node& node = *edge->src();
-    if (HandsValueOn(node)) {
-      if (!seen.insert(&node).second) continue;
-      for (const Edge* in : node.in_edges()) {
-        if (!in->IsControlEdge() &&
-            node.input_type(in->dst_input()) == DT_RESOURCE) {
-          next.push_back(in);
-        }
-      }
-      continue;
-    }
+  const auto add = [&found](const Edge& edge) {
+    const Node& node = *edge.src();
     std::string container, name;
     if (node.type_string() == "VarHandleOp" &&
         TryGetNodeAttr(node.attrs(), "container", &container) &&
@@ -65,9 +39,27 @@ std::set<std::string> ResourcesOf(const Edge& handle) {
       found.insert(absl::StrCat("variable ", container, "/", name));
     } else {
       found.insert(
-          absl::StrCat("output ", edge->src_output(), " of ", node.name()));
+          absl::StrCat("output ", edge.src_output(), " of ", node.name()));
     }
+  };
+  if (!HandsValueOn(*handle.src())) {
+    add(handle);
+    return found;
   }
+  WalkFinds(*handle.src(), [&add](const Node& node, auto go_to) {
+    for (const Edge* edge : node.in_edges()) {
+      if (edge->IsControlEdge() ||
+          node.input_type(edge->dst_input()) != DT_RESOURCE) {
+        continue;
+      }
+      if (HandsValueOn(*edge->src())) {
+        go_to(edge->src());
+      } else {
+        add(*edge);
+      }
+    }
+    return false;
+  });
   return found;
 }
 
@@ -90,18 +82,22 @@ class Keeper {
   explicit Keeper(Graph* graph) : graph_(*graph) {}
 
   void Run() {
-    if (!FindUses() || !Sort()) return;
+    if (!FindUses()) return;
+    GetReversePostOrder(
+        graph_, &order_, NodeComparatorID(),
+        [](const Edge& edge) { return !edge.src()->IsNextIteration(); });
     FindBefore();
     FindLost();
     if (lost_after_.empty()) return;
     FindLostFrom();
     std::set<std::pair<Node*, Node*>> kept;
     for (Node* node : graph_.op_nodes()) {
-      if (!IsCopied(*node)) continue;
+      if (!HasOwnCopies(*node)) continue;
       const std::set<Node*> all_before = BeforeCopies(*node);
       for (Node* after : node->out_nodes()) {
         // A Merge runs with any one of its inputs.
-        if (!after->IsOp() || IsCopied(*after) || after->IsMerge()) continue;
+        if (!after->IsOp() || HasOwnCopies(*after) || after->IsMerge())
+          continue;
         for (Node* before : all_before) {
           if (Meet(lost_from_[after->id()], before_[before->id()])) {
             kept.insert({before, after});
@@ -125,7 +121,7 @@ class Keeper {
   bool FindUses() {
     bool changes = false, copies_wait = false;
     for (const Node* node : graph_.op_nodes()) {
-      copies_wait |= IsCopied(*node) && !BeforeCopies(*node).empty();
+      copies_wait |= HasOwnCopies(*node) && !BeforeCopies(*node).empty();
       if (HandsValueOn(*node) || node->IsRetval() || node->IsSend()) continue;
       for (const Edge* edge : node->in_edges()) {
         if (edge->IsControlEdge() ||
@@ -134,7 +130,7 @@ class Keeper {
         }
         number_.try_emplace(node, number_.size());
         for (const std::string& resource : ResourcesOf(*edge)) {
-          uses_.push_back({resource, node, !OnlyReads(*node)});
+          uses_.push_back({resource, node, !OnlyReads(node->type_string())});
           changes |= uses_.back().changes;
         }
       }
@@ -145,45 +141,18 @@ class Keeper {
   // What comes right before the node, or before copied nodes before it.
   static std::set<Node*> BeforeCopies(const Node& node) {
     std::set<Node*> before;
-    std::vector<const Node*> next = {&node};
-    std::set<const Node*> seen = {&node};
-    while (!next.empty()) {
-      const Node* at = next.back();
-      next.pop_back();
-      for (const Edge* edge : at->in_edges()) {
+    WalkFinds(node, [&before](const Node& at, auto go_to) {
+      for (const Edge* edge : at.in_edges()) {
         if (!Orders(*edge)) continue;
-        if (!IsCopied(*edge->src())) {
+        if (HasOwnCopies(*edge->src())) {
+          go_to(edge->src());
+        } else {
           before.insert(edge->src());
-        } else if (seen.insert(edge->src()).second) {
-          next.push_back(edge->src());
         }
       }
-    }
+      return false;
+    });
     return before;
-  }
-
-  bool Sort() {
-    std::vector<int> missing(graph_.num_node_ids());
-    std::vector<Node*> ready;
-    int nodes = 0;
-    for (Node* node : graph_.op_nodes()) {
-      ++nodes;
-      for (const Edge* edge : node->in_edges()) {
-        missing[node->id()] += Orders(*edge);
-      }
-      if (missing[node->id()] == 0) ready.push_back(node);
-    }
-    while (!ready.empty()) {
-      Node* node = ready.back();
-      ready.pop_back();
-      order_.push_back(node);
-      for (const Edge* edge : node->out_edges()) {
-        if (Orders(*edge) && --missing[edge->dst()->id()] == 0) {
-          ready.push_back(edge->dst());
-        }
-      }
-    }
-    return static_cast<int>(order_.size()) == nodes;
   }
 
   // Finds which uses come before each node: all, and those of which copies
@@ -198,7 +167,8 @@ class Keeper {
         if (!Orders(*edge)) continue;
         const int from = edge->src()->id();
         AddAll(before_[from], &before_[id]);
-        if (!IsCopied(*node)) AddAll(still_before_[from], &still_before_[id]);
+        if (!HasOwnCopies(*node))
+          AddAll(still_before_[from], &still_before_[id]);
       }
       const auto number = number_.find(node);
       if (number == number_.end()) continue;
@@ -248,13 +218,17 @@ class Keeper {
   Graph& graph_;
   std::vector<Use> uses_;
   absl::flat_hash_map<const Node*, size_t> number_;  // of nodes with uses
-  std::vector<const Node*> order_;
+  std::vector<Node*> order_;
   std::vector<Bits> before_, still_before_;  // by node id
   absl::flat_hash_map<const Node*, Bits> lost_after_;
   std::vector<Bits> lost_from_;  // by node id
 };
 
 }  // namespace
+
+bool HasOwnCopies(const Node& node) {
+  return node.IsConstant() || node.type_string() == "VarHandleOp";
+}
 
 void KeepOrderOfResources(Graph* graph) { Keeper(graph).Run(); }
 

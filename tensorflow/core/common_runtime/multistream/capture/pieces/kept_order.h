@@ -16,9 +16,12 @@
 
 namespace tensorflow::multistream {
 
-// Adds a control edge from what comes before such a constant to what comes
-// after it, wherever two ops that use a resource, of which one may change it,
-// have no other order. The graph needs no edges from its source.
+// Whether each piece has its own copy of the node: a constant or a handle.
+bool HasOwnCopies(const Node& node);
+
+// Adds a control edge from what comes before such a node to what comes after
+// it, wherever two ops that use a resource, of which one may change it, have no
+// other order. The graph has edges from its source.
 void KeepOrderOfResources(Graph* graph);
 
 }  // namespace tensorflow::multistream

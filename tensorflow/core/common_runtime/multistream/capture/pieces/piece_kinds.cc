@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/pieces/kept_order.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/piece_levels.h"
 #include "tensorflow/core/common_runtime/multistream/capture/pieces/value_shapes.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/asserts.h"
@@ -85,7 +86,7 @@ void PieceLevels::FindKinds(const FunctionLibraryDefinition* library,
     }
     if (IsPivot(*node)) {
       kinds_[id] = Kind::kFree;
-    } else if (node->IsConstant() || node->type_string() == "VarHandleOp") {
+    } else if (HasOwnCopies(*node)) {
       kinds_[id] = Kind::kCopied;
     } else if (!node->IsControlFlow() && (with_xla || !IsOfXla(*node)) &&
                !HandsHandleOn(*node)) {

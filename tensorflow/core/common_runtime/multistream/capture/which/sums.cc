@@ -4,7 +4,6 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/sums.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -75,22 +74,19 @@ bool AddsInOrder(const Node& node) {
 // or hand it on to `node`.
 std::vector<const Node*> PathsTo(const Node& node, DataType type) {
   std::vector<const Node*> found;
-  std::set<const Node*> seen;
-  std::vector<const Node*> next = {&node};
-  while (!next.empty()) {
-    const Node* at = next.back();
-    next.pop_back();
-    for (const Edge* edge : at->in_edges()) {
+  WalkFinds(node, [&](const Node& at, auto go_to) {
+    for (const Edge* edge : at.in_edges()) {
       const Node* from = edge->src();
       // Other inputs are sizes, or what a branch depends on.
-      if (edge->IsControlEdge() || at->input_type(edge->dst_input()) != type ||
-          KeepsItsOutput(*from) || !seen.insert(from).second) {
+      if (edge->IsControlEdge() || at.input_type(edge->dst_input()) != type ||
+          KeepsItsOutput(*from) || absl::c_linear_search(found, from)) {
         continue;
       }
       found.push_back(from);
-      if (MayHandMemoryOn(*from)) next.push_back(from);
+      if (MayHandMemoryOn(*from)) go_to(from);
     }
-  }
+    return false;
+  });
   return found;
 }
 
